@@ -1,0 +1,208 @@
+"""Actors: what keeps state (a rollout worker, a learner, a replay buffer), described before anything starts.
+
+A method is passed unbound, ``learner.stage(PPOLearner.update)``, so the checker sees the actor's class, the
+method's input and its output; no string names a method.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, ParamSpec, Self, TypeVar, final, overload
+
+from typing_extensions import override
+
+from pipeflow.dsl import nodes
+from pipeflow.dsl.checks import check_fits, check_method, check_positive
+from pipeflow.dsl.item_types import UNKNOWN, name_of, returned_type, taken_type
+from pipeflow.dsl.nodes import Group
+from pipeflow.dsl.signals import Ended, NotReady
+from pipeflow.dsl.sites import call_site, operator_site
+from pipeflow.dsl.sourced import Sourced
+from pipeflow.dsl.streams import Operator, ParallelStream, Stream, expect_either, expect_stream, grown
+
+P = ParamSpec("P")
+T = TypeVar("T")
+A = TypeVar("A")
+B = TypeVar("B")
+V = TypeVar("V")
+W = TypeVar("W")
+A_contra = TypeVar("A_contra", contravariant=True)
+B_co = TypeVar("B_co", covariant=True)
+W_contra = TypeVar("W_contra", contravariant=True)
+
+
+@final
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Placed(Operator, Generic[A_contra, B_co, W_contra]):
+    """A method of an actor group as a stage. Made by `Actors.stage`.
+
+    On a `Stream` it runs in the group, which delivers in the order of its input whatever finishes first
+    (law 4). On the group's own `ParallelStream` it runs inside each shard. It is no callable, so that a stage
+    of a foreign group cannot be mistaken for a function that runs in the shards.
+    """
+
+    group: Group
+    method: Callable[[Any, A_contra], B_co]
+    in_flight: int = 1
+    ordered: bool = True
+
+    @overload
+    def __ror__(self, left: Stream[Sourced[A_contra, V]], /) -> Stream[Sourced[B_co, V]]: ...
+    @overload
+    def __ror__(self, left: Stream[A_contra], /) -> Stream[B_co]: ...
+    @overload
+    def __ror__(self, left: ParallelStream[A_contra, W_contra], /) -> ParallelStream[B_co, W_contra]: ...
+    def __ror__(self, left: Any, /) -> Any:
+        site = operator_site(self.site)
+        stream = expect_either(left, self)
+        check_fits(stream.node, taken_type(self.method, 1), self.name, site)
+        node = nodes.Place(
+            name=self.name,
+            site=site,
+            item_type=returned_type(self.method),
+            input=stream.node,
+            group=self.group,
+            method=self.method,
+            max_in_flight=self.in_flight,
+            ordered=self.ordered,
+        )
+        return grown(stream, node)
+
+    def max_in_flight(self, count: int, /) -> Self:
+        """Let `count` items be in the actors at once; the default of 1 keeps a barrier upstream exact.
+
+        Raises:
+            ValueError: `count` is below 1.
+        """
+        check_positive(count, "max_in_flight(count)")
+        return dataclasses.replace(self, in_flight=count)
+
+    def unordered(self) -> Self:
+        """Deliver what finishes first; nothing is overtaken by more than `max_in_flight` items (law 4)."""
+        return dataclasses.replace(self, ordered=False)
+
+
+@final
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Send(Operator, Generic[A]):
+    """Passes items on and sends each to all actors of a group. Made by `Actors.send`."""
+
+    group: Group
+    method: Callable[[Any, A], object]
+
+    def __ror__(self, left: Stream[A], /) -> Stream[A]:
+        site = operator_site(self.site)
+        stream: Stream[A] = expect_stream(left, self)
+        check_fits(stream.node, taken_type(self.method, 1), self.name, site)
+        return Stream(
+            nodes.Send(
+                name=self.name,
+                site=site,
+                item_type=stream.node.item_type,
+                input=stream.node,
+                group=self.group,
+                method=self.method,
+            )
+        )
+
+
+@final
+@dataclass(frozen=True, repr=False)
+class Actors(Generic[W]):
+    """A description of `count` identical actors of class `W`. Made by `actors`; a run starts them."""
+
+    group: Group
+
+    def produce(self, method: Callable[[W], T | NotReady | Ended], /) -> ParallelStream[T, W]:
+        """One shard an actor: what the method returns, again and again.
+
+        A method may return `NotReady` when it has nothing yet and `Ended` when it has nothing more; neither
+        is in the stream's type. Every call of `produce` makes an independent stream.
+        """
+        site = call_site()
+        check_method(self.group, method, site)
+        return ParallelStream(
+            nodes.Produce(
+                name=f"{self.group.name}.produce({name_of(method)})",
+                site=site,
+                item_type=returned_type(method),
+                group=self.group,
+                method=method,
+            )
+        )
+
+    def stage(self, method: Callable[[W, A], B], /) -> Placed[A, B, W]:
+        """A method of the actors as a stage: see `Placed`."""
+        site = call_site()
+        check_method(self.group, method, site)
+        return Placed(
+            name=f"{self.group.name}.stage({name_of(method)})", site=site, group=self.group, method=method
+        )
+
+    def send(self, method: Callable[[W, A], object], /) -> Send[A]:
+        """Pass items on, and send each to all actors; messages take effect in the order sent (law 9)."""
+        site = call_site()
+        check_method(self.group, method, site)
+        return Send(
+            name=f"{self.group.name}.send({name_of(method)})", site=site, group=self.group, method=method
+        )
+
+    def named(self, name: str) -> Actors[W]:
+        """The same description under a name of the user's."""
+        return Actors(dataclasses.replace(self.group, name=name))
+
+    def resources(self, *, cpus: float = 1.0, gpus: float = 0.0, **custom: float) -> Actors[W]:
+        """What each actor reserves where an engine places actors by resources.
+
+        Args:
+            cpus: processor cores, fractions allowed.
+            gpus: accelerators, fractions allowed.
+            custom: resources that the cluster's nodes declare by name.
+        """
+        wanted = {"CPU": cpus, "GPU": gpus, **custom}
+        return Actors(dataclasses.replace(self.group, resources=wanted))
+
+    @override
+    def __repr__(self) -> str:
+        return f"<Actors[{name_of(self.group.factory)}] {self.group.count} {self.group.name} at {self.group.site}>"
+
+
+def actors(factory: Callable[P, W], count: int, /, *args: P.args, **kwargs: P.kwargs) -> Actors[W]:
+    """Describe `count` identical actors; nothing starts before a run does.
+
+    Args:
+        factory: the actors' class. Its methods need nothing special.
+        count: how many.
+        *args: the class's constructor arguments, checked by the type checker.
+        **kwargs: likewise. All actors get the same; `current_shard` tells them apart.
+
+    Raises:
+        ValueError: `count` is below 1.
+    """
+    check_positive(count, "actors(count)")
+    group = Group(
+        factory=factory, count=count, args=args, kwargs=kwargs, name=name_of(factory), site=call_site()
+    )
+    return Actors(group)
+
+
+def group_of(plan: Stream[Any], actor_class: type[W]) -> Actors[W]:
+    """The one group of a plan whose actors are of a class, for instance to ask its learner for its state.
+
+    `Any`: which items the plan delivers does not matter here.
+
+    Raises:
+        LookupError: the plan has no such group, or several.
+    """
+    groups = nodes.groups_of(plan.node)
+    found = [g for g in groups if isinstance(g.factory, type) and issubclass(g.factory, actor_class)]
+    if len(found) != 1:
+        known = ", ".join(group.name for group in groups) or "none"
+        message = f"the plan has {len(found)} groups of {actor_class.__name__}; its groups are: {known}"
+        raise LookupError(message)
+    return Actors(found[0])
+
+
+__all__ = ["UNKNOWN", "Actors", "Placed", "Send", "actors", "group_of"]

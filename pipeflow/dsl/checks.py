@@ -1,0 +1,103 @@
+"""The rules that a plan must keep, checked while it is built: types that fit, one consumer a stream.
+
+mypy refuses most of these before anything runs. Here they are refused again, with both sides and the line
+named, for those who do not run mypy, and for the rules that types cannot state.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+
+from pipeflow.dsl import nodes
+from pipeflow.dsl.errors import PlanError
+from pipeflow.dsl.item_types import ItemType, fits, show
+from pipeflow.dsl.nodes import Function, Group, Node, walk
+from pipeflow.dsl.sites import Site
+
+
+def check_fits(upstream: Node, wanted: ItemType, stage: str, site: Site) -> None:
+    """Refuse a stage that takes another type than the stream before it delivers.
+
+    Raises:
+        PlanError: names the stage, what it takes, the stream and what that delivers.
+    """
+    check_not_drained(upstream, stage, site)
+    if not fits(upstream.item_type, wanted):
+        message = (
+            f"{site}: {stage} takes {show(wanted)}, but {upstream.name} ({upstream.site}) delivers "
+            f"{show(upstream.item_type)}; put a stage between them that makes {show(wanted)}"
+        )
+        raise PlanError(message)
+
+
+def check_not_drained(upstream: Node, stage: str, site: Site) -> None:
+    """Refuse a stage after `drain`, which delivers nothing (a hole of the types: `Never` fits everything)."""
+    if upstream.drained:
+        message = (
+            f"{site}: {stage} would never get an item, since {upstream.name} ({upstream.site}) is drained; "
+            "put it before the drain"
+        )
+        raise PlanError(message)
+
+
+def check_positive(value: int, what: str) -> None:
+    """Refuse a size or count below one.
+
+    Raises:
+        ValueError: names the argument and the value.
+    """
+    if value < 1:
+        message = f"{what} must be at least 1, got {value}"
+        raise ValueError(message)
+
+
+def check_method(group: Group, method: Function, site: Site) -> None:
+    """Refuse a method of another class than the group's actors are of."""
+    owner = _owner(method)
+    if owner is not None and inspect.isclass(group.factory) and not issubclass(group.factory, owner):
+        message = (
+            f"{site}: {method.__qualname__} is a method of {owner.__name__}, but {group.name} ({group.site}) "
+            f"are actors of {group.factory.__name__}; pass a method of {group.factory.__name__}"
+        )
+        raise PlanError(message)
+
+
+def _owner(method: Function) -> type | None:
+    """The class in whose body the function was written, or None where that cannot be told."""
+    path = getattr(method, "__qualname__", "").rpartition(".")[0]
+    if not path or path.endswith("<locals>"):
+        return None
+    found: object = sys.modules.get(getattr(method, "__module__", None) or "")
+    for part in path.split("."):
+        found = getattr(found, part, None)
+    return found if isinstance(found, type) else None
+
+
+def check_linear(root: Node) -> None:
+    """Refuse a stream that feeds two places of the plan (law 26).
+
+    Raises:
+        PlanError: names the stream and both places.
+    """
+    reader: dict[int, Node] = {}
+    for node in walk(root):
+        for child in node.inputs:
+            if isinstance(child, nodes.Share):
+                continue
+            other = reader.setdefault(id(child), node)
+            if other is not node or node.inputs.count(child) > 1:
+                message = (
+                    f"{child.name} ({child.site}) is used twice, by {other.name} ({other.site}) and by "
+                    f"{node.name} ({node.site}); a stream feeds one place: share its items with .fork(n, "
+                    "buffer=...), or make an independent stream with a second produce"
+                )
+                raise PlanError(message)
+    outlets: dict[tuple[int, int], Node] = {}
+    for node in walk(root):
+        if (
+            isinstance(node, nodes.Outlet)
+            and outlets.setdefault((id(node.input), node.index), node) is not node
+        ):
+            message = f"{node.site}: an outlet of {node.input.name} ({node.input.site}) is used twice"
+            raise PlanError(message)

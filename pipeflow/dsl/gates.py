@@ -1,0 +1,108 @@
+"""Operators that keep the item's type and may drop items, end the stream, or act on the side."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar, final, overload
+
+from pipeflow.dsl import nodes
+from pipeflow.dsl.checks import check_not_drained, check_positive
+from pipeflow.dsl.gating import EveryNth, Taking, tap_node, until_node
+from pipeflow.dsl.item_types import name_of
+from pipeflow.dsl.sites import operator_site
+from pipeflow.dsl.streams import Operator, ParallelStream, Stream, expect_either, expect_stream, grown
+
+T = TypeVar("T")
+W = TypeVar("W")
+A = TypeVar("A")
+A_contra = TypeVar("A_contra", contravariant=True)
+
+
+@final
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Gate(Operator):
+    """An operator that does not read the items: before a gather it acts in each shard for itself."""
+
+    factory: Callable[[], nodes.Gating]
+
+    @overload
+    def __ror__(self, left: Stream[T], /) -> Stream[T]: ...
+    @overload
+    def __ror__(self, left: ParallelStream[T, W], /) -> ParallelStream[T, W]: ...
+    def __ror__(self, left: Any, /) -> Any:
+        stream = expect_either(left, self)
+        site = operator_site(self.site)
+        check_not_drained(stream.node, self.name, site)
+        node = nodes.Gate(
+            name=self.name,
+            site=site,
+            item_type=stream.node.item_type,
+            input=stream.node,
+            factory=self.factory,
+            reads=False,
+        )
+        return grown(stream, node)
+
+
+def take(count: int) -> Gate:
+    """The first `count` items; then the stream ends without asking for another.
+
+    Raises:
+        ValueError: `count` is negative.
+    """
+    if count < 0:
+        message = f"take(count) must be at least 0, got {count}"
+        raise ValueError(message)
+    return Gate(name=f"take({count})", factory=functools.partial(Taking, count))
+
+
+def every(n: int) -> Gate:
+    """Every n-th item; the others are dropped.
+
+    Raises:
+        ValueError: `n` is below 1.
+    """
+    check_positive(n, "every(n)")
+    return Gate(name=f"every({n})", factory=functools.partial(EveryNth, n))
+
+
+@final
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Tap(Operator, Generic[A_contra]):
+    """See `tap`."""
+
+    function: Callable[[A_contra], object]
+
+    def __ror__(self: Tap[T], left: Stream[T], /) -> Stream[T]:
+        stream: Stream[T] = expect_stream(left, self)
+        return Stream(tap_node(stream.node, self.function, operator_site(self.site), self.name))
+
+
+def tap(function: Callable[[A], object], /) -> Tap[A]:
+    """Call a function with every item, in the driver, and pass the item on.
+
+    With a lambda write ``stream.tap(lambda report: ...)``, where its parameter's type is inferred.
+    """
+    return Tap(name=f"tap({name_of(function)})", function=function)
+
+
+@final
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Until(Operator, Generic[A_contra]):
+    """See `until`."""
+
+    predicate: Callable[[A_contra], bool]
+
+    def __ror__(self: Until[T], left: Stream[T], /) -> Stream[T]:
+        stream: Stream[T] = expect_stream(left, self)
+        return Stream(until_node(stream.node, self.predicate, operator_site(self.site), self.name))
+
+
+def until(predicate: Callable[[A], bool], /) -> Until[A]:
+    """End the stream after the first item for which the predicate holds; that item is delivered.
+
+    With a lambda write ``stream.until(lambda report: ...)``, where its parameter's type is inferred.
+    """
+    return Until(name=f"until({name_of(predicate)})", predicate=predicate)

@@ -1,0 +1,135 @@
+"""What is known at run time about the types of items, read from annotations.
+
+mypy is what checks a plan. This module repeats the plain part of that check when a plan is built, for users
+who do not run mypy, and gives ``repr`` and ``explain`` the types to show. It never guesses: what an annotation
+does not say plainly is `UNKNOWN`, and `UNKNOWN` fits everything.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+import typing
+from collections.abc import Callable
+from typing import Any, Never, Union, get_args, get_origin
+
+from typing_extensions import override
+
+from pipeflow.dsl.signals import Ended, NotReady
+
+
+class _Unknown:
+    @override
+    def __repr__(self) -> str:
+        return "?"
+
+
+UNKNOWN = _Unknown()
+
+# An annotation as `typing.get_type_hints` gives it: a class, an alias such as ``list[int]``, or `UNKNOWN`.
+ItemType = object
+
+
+def show(item_type: ItemType) -> str:
+    """The type as a user would write it: ``Advantages``, ``list[int]``, ``A | B``, or ``?``."""
+    if isinstance(item_type, type) and not get_args(item_type):
+        return item_type.__name__
+    origin, arguments = get_origin(item_type), get_args(item_type)
+    if origin in (Union, types.UnionType):
+        return " | ".join(show(argument) for argument in arguments)
+    if isinstance(origin, type) and arguments:
+        return f"{origin.__name__}[{', '.join(show(argument) for argument in arguments)}]"
+    return str(item_type).replace("typing.", "")
+
+
+def fits(given: ItemType, wanted: ItemType) -> bool:
+    """Whether an item of type `given` may go where `wanted` is taken; true when that cannot be told."""
+    unsettled = (UNKNOWN, Any, object)
+    if given in unsettled or wanted in unsettled or given is Never:
+        return True
+    if get_origin(given) in (Union, types.UnionType):
+        return all(fits(member, wanted) for member in get_args(given))
+    if get_origin(wanted) in (Union, types.UnionType):
+        return any(fits(given, member) for member in get_args(wanted))
+    given_class, wanted_class = get_origin(given) or given, get_origin(wanted) or wanted
+    if not isinstance(given_class, type) or not isinstance(wanted_class, type):
+        return True
+    if getattr(wanted_class, "_is_protocol", False):
+        return True
+    if (given_class, wanted_class) in ((int, float), (bool, float), (int, complex), (float, complex)):
+        return True  # the numeric tower of PEP 484
+    try:
+        return issubclass(given_class, wanted_class)
+    except TypeError:
+        return True
+
+
+def _plain(annotation: object) -> ItemType:
+    if isinstance(annotation, typing.TypeVar) or annotation is inspect.Parameter.empty:
+        return UNKNOWN
+    if any(isinstance(argument, typing.TypeVar) for argument in get_args(annotation)):
+        return UNKNOWN
+    return type(None) if annotation is None else annotation
+
+
+def _unwrapped(function: Callable[..., object]) -> Callable[..., object]:
+    while isinstance(function, functools.partial):
+        function = function.func
+    return function
+
+
+def _hints(function: Callable[..., object]) -> dict[str, object]:
+    target = _unwrapped(function)
+    if not hasattr(target, "__annotations__") and not inspect.isclass(target):
+        target = type(target).__call__
+    try:
+        return typing.get_type_hints(target)
+    except Exception:  # annotations are arbitrary expressions: whatever they raise, nothing is known
+        return {}
+
+
+def taken_type(function: Callable[..., object], position: int) -> ItemType:
+    """The annotation of the function's positional parameter at `position`, or `UNKNOWN`."""
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return UNKNOWN
+    if position >= len(parameters) or parameters[position].kind is inspect.Parameter.VAR_KEYWORD:
+        return UNKNOWN
+    return _plain(_hints(function).get(parameters[position].name, UNKNOWN))
+
+
+def returned_type(function: Callable[..., object]) -> ItemType:
+    """The annotation of what the function returns without `NotReady` and `Ended`, or `UNKNOWN`."""
+    if inspect.isclass(function):
+        return function
+    annotation = _plain(_hints(function).get("return", UNKNOWN))
+    if get_origin(annotation) in (Union, types.UnionType):
+        members = [member for member in get_args(annotation) if member not in (NotReady, Ended)]
+        return UNKNOWN if not members else Union[tuple(members)]  # noqa: UP007 - built at run time
+    return annotation
+
+
+def list_of(item_type: ItemType) -> ItemType:
+    """``list[item_type]``, or plain ``list`` where the item's type is unknown."""
+    return list if item_type is UNKNOWN else list[item_type]  # type: ignore[valid-type]  # built at run time
+
+
+def union_of(item_types: list[ItemType]) -> ItemType:
+    """The union of the types; drained branches, whose type is ``Never``, do not count."""
+    kept = [item_type for item_type in item_types if item_type is not Never]
+    if not kept:
+        return Never
+    if UNKNOWN in kept:
+        return UNKNOWN
+    return Union[tuple(kept)]  # noqa: UP007 - built at run time
+
+
+def name_of(function: Callable[..., object]) -> str:
+    """A readable name: ``PPOLearner.update``, ``normalise``, ``lambda``, or the name that a stage was given."""
+    given = getattr(function, "name", None)
+    if isinstance(given, str):
+        return given
+    qualified: str = getattr(_unwrapped(function), "__qualname__", "") or type(function).__name__
+    return qualified.rpartition("<locals>.")[2].replace("<lambda>", "lambda")

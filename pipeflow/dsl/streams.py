@@ -1,0 +1,443 @@
+"""`Stream` and `ParallelStream`: the typed expressions that a plan is made of.
+
+An expression is an immutable value around a node of the tree; the type parameters exist for the checker only.
+
+How `|` is typed: a stream itself only knows plain callables. Every other operator brings its own rule as
+``__ror__``, generic in the *method* rather than the class, so that ``gather_sync()`` or ``batch(32)`` have no
+type variable left to infer on their own. mypy and pyright then report a stage that does not fit in one line,
+``Unsupported operand types for | ("Stream[Trajectories]" and "Placed[Advantages, Report, PPOLearner]")``, and
+there is no ladder of overloads to read. docs/typing.md has the alternatives that were tried.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Generic, Literal, Never, NoReturn, Self, TypeVar, final, overload
+
+from typing_extensions import TypeIs, override
+from typing_extensions import TypeVar as DefaultTypeVar
+
+from pipeflow.dsl import nodes
+from pipeflow.dsl.checks import check_fits, check_linear, check_not_drained, check_positive
+from pipeflow.dsl.errors import PlanError
+from pipeflow.dsl.explain import explain, to_mermaid
+from pipeflow.dsl.gating import filter_node, tap_node, until_node
+from pipeflow.dsl.item_types import name_of, returned_type, taken_type, union_of
+from pipeflow.dsl.nodes import Node
+from pipeflow.dsl.sites import Site, call_site, operator_site
+
+if TYPE_CHECKING:
+    from pipeflow.dsl.sourced import Sourced
+    from pipeflow.lowering.engine import Engine
+    from pipeflow.lowering.run import Run
+
+
+@final
+class ClassIsNotAStage:
+    """The item type that a checker shows after ``stream | SomeClass``.
+
+    Without it the expression would quietly become a `types.UnionType`, because classes define ``__ror__``.
+    A class is no stage: call it (``gae(0.99, 0.95)``), or map with it (``.map(SomeClass)``).
+    """
+
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+U = TypeVar("U")
+V = TypeVar("V")
+A = TypeVar("A")
+M = TypeVar("M")
+R = DefaultTypeVar("R", default=ClassIsNotAStage)
+W_co = DefaultTypeVar("W_co", covariant=True, default=object)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Operator:
+    """Anything but a plain callable that may stand on the right of ``|``."""
+
+    name: str
+    site: Site = dataclasses.field(default_factory=call_site)
+
+    def named(self, name: str) -> Self:
+        """The same operator under a name of the user's, which errors, pictures and statistics then show."""
+        return dataclasses.replace(self, name=name)
+
+    @override
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}>"
+
+    if not TYPE_CHECKING:  # hidden from checkers, who shall report `|` on an operator as unsupported
+
+        def __or__(self, right: object) -> NoReturn:
+            raise PlanError(_misplaced(self, "|", right, call_site()))
+
+        def __and__(self, right: object) -> NoReturn:
+            raise PlanError(_misplaced(self, "&", right, call_site()))
+
+
+class _Expression:
+    """What the two kinds of stream share: a node, a name, and a picture."""
+
+    __slots__ = ("node",)
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+
+    def named(self, name: str) -> Self:
+        """The same stream, its last stage under a name of the user's."""
+        return type(self)(dataclasses.replace(self.node, name=name))
+
+    def explain(self) -> str:
+        """The plan as an indented text: for every stage its name, its type, and where it was written."""
+        check_linear(self.node)
+        return explain(self.node)
+
+    def to_mermaid(self) -> str:
+        """The plan as a Mermaid flowchart."""
+        check_linear(self.node)
+        return to_mermaid(self.node)
+
+    @override
+    def __repr__(self) -> str:
+        return f"<{self.node.type_name} {self.node.name} at {self.node.site}>"
+
+    def _applied(self, function: Callable[[Any], object], site: Site, here: bool = False) -> Node:
+        name = name_of(function)
+        check_fits(self.node, taken_type(function, 0), name, site)
+        item_type = returned_type(function)
+        return nodes.Apply(
+            name=name, site=site, item_type=item_type, input=self.node, function=function, here=here
+        )
+
+    if not TYPE_CHECKING:  # hidden from checkers: `truthy-bool` and "not iterable" are better reports
+
+        def __bool__(self) -> NoReturn:
+            raise PlanError(
+                f"{call_site()}: a stream has no truth value; join streams with &, not with 'and'"
+            )
+
+        def __iter__(self) -> NoReturn:
+            advice = "gather it first" if self.node.parallel else "iterate over .run(...)"
+            raise PlanError(
+                f"{call_site()}: {self.node.type_name} is a description and cannot be iterated; {advice}"
+            )
+
+
+@final
+class ParallelStream(_Expression, Generic[T_co, W_co]):
+    """One ordered sequence a shard, each inside its own actor. Not iterable: gather it first.
+
+    `T_co` is the items' type and `W_co` the actors' class.
+    """
+
+    def __or__(self, stage: Callable[[T_co], R] | type[object], /) -> ParallelStream[R, W_co]:
+        """Apply a function to every item, inside each shard (law 2)."""
+        site = _operand_site(self, stage)
+        return NotImplemented if site is None else ParallelStream(self._applied(stage, site))
+
+    def __and__(self, other: ParallelStream[U, V], /) -> ParallelStream[T_co | U, W_co | V]:
+        """The shards of both streams, side by side."""
+        if not isinstance(other, ParallelStream):
+            raise PlanError(_union_mismatch(self, other, call_site()))
+        branches = (*_branches(self.node), *_branches(other.node))
+        item_type = union_of([branch.item_type for branch in branches])
+        return ParallelStream(
+            nodes.ParallelUnion(name="&", site=call_site(), item_type=item_type, branches=branches)
+        )
+
+    def map(self, function: Callable[[T_co], U], /) -> ParallelStream[U, W_co]:
+        """As ``| function``, in the form in which every checker infers a lambda's parameter."""
+        return ParallelStream(self._applied(function, call_site()))
+
+    @overload
+    def filter(self, predicate: Callable[[T_co], TypeIs[U]], /) -> ParallelStream[U, W_co]: ...
+    @overload
+    def filter(self, predicate: Callable[[T_co], bool], /) -> ParallelStream[T_co, W_co]: ...
+    def filter(self, predicate: Callable[[Any], bool], /) -> ParallelStream[Any, W_co]:
+        """Keep the items for which the predicate holds, in order."""
+        return ParallelStream(filter_node(self.node, predicate, call_site()))
+
+
+class Stream(_Expression, Generic[T_co]):
+    """One ordered sequence of items, pulled by the driver. A whole plan is a stream, and `run` runs it."""
+
+    def __or__(self, stage: Callable[[T_co], R] | type[object], /) -> Stream[R]:
+        """Apply a function to every item; delivers in the order of the input (law 2)."""
+        site = _operand_site(self, stage)
+        return NotImplemented if site is None else Stream(self._applied(stage, site))
+
+    def __and__(self, other: Stream[U], /) -> Merged[T_co | U]:
+        """The items of both streams, as they become ready (laws 10 and 12).
+
+        `Merged.round_robin` sets another policy. ``&`` binds tighter than ``|``: branches stand in
+        parentheses.
+        """
+        if not isinstance(other, Stream):
+            raise PlanError(_union_mismatch(self, other, call_site()))
+        branches = (*_branches(self.node), *_branches(other.node))
+        item_type = union_of([branch.item_type for branch in branches])
+        node = nodes.Union(name="&", site=call_site(), item_type=item_type, branches=branches)
+        check_linear(node)
+        return Merged(node)
+
+    def map(self, function: Callable[[T_co], U], /, *, here: bool = False) -> Stream[U]:
+        """As ``| function``, in the form in which every checker infers a lambda's parameter.
+
+        Args:
+            function: takes an item and returns the one item that goes on.
+            here: run it in the driver even where it could run inside the actor of the stage that follows.
+        """
+        return Stream(self._applied(function, call_site(), here))
+
+    @overload
+    def filter(self, predicate: Callable[[T_co], TypeIs[U]], /) -> Stream[U]: ...
+    @overload
+    def filter(self, predicate: Callable[[T_co], bool], /) -> Stream[T_co]: ...
+    def filter(self, predicate: Callable[[Any], bool], /) -> Stream[Any]:
+        """Keep the items for which the predicate holds, in order."""
+        return Stream(filter_node(self.node, predicate, call_site()))
+
+    def tap(self, function: Callable[[T_co], object], /) -> Stream[T_co]:
+        """Call a function with every item, in the driver, and pass the item on."""
+        return Stream(tap_node(self.node, function, call_site()))
+
+    def until(self, predicate: Callable[[T_co], bool], /) -> Stream[T_co]:
+        """End the stream after the first item for which the predicate holds; that item is delivered."""
+        return Stream(until_node(self.node, predicate, call_site()))
+
+    @overload
+    def partition(
+        self, predicate: Callable[[T_co], TypeIs[U]], /, *, buffer: int
+    ) -> tuple[Stream[U], Stream[T_co]]: ...
+    @overload
+    def partition(
+        self, predicate: Callable[[T_co], bool], /, *, buffer: int
+    ) -> tuple[Stream[T_co], Stream[T_co]]: ...
+    def partition(
+        self, predicate: Callable[[Any], bool], /, *, buffer: int
+    ) -> tuple[Stream[Any], Stream[Any]]:
+        """Split by a predicate: the items for which it holds, and the others, each in order (law 15).
+
+        Args:
+            predicate: decides on which side an item goes; a `TypeIs` narrows the first side's type.
+            buffer: how many items may wait for a side that is not asked.
+        """
+        name = f"partition({name_of(predicate)})"
+        check_fits(self.node, taken_type(predicate, 0), name, call_site())
+        first, second = _outlets(self.node, name, 2, buffer, predicate)
+        return Stream(first), Stream(second)
+
+    @overload
+    def fork(self, outlets: Literal[2], /, *, buffer: int) -> tuple[Stream[T_co], Stream[T_co]]: ...
+    @overload
+    def fork(
+        self, outlets: Literal[3], /, *, buffer: int
+    ) -> tuple[Stream[T_co], Stream[T_co], Stream[T_co]]: ...
+    @overload
+    def fork(self, outlets: int, /, *, buffer: int) -> tuple[Stream[T_co], ...]: ...
+    def fork(self, outlets: int, /, *, buffer: int) -> tuple[Stream[T_co], ...]:
+        """The same items for several consumers, each in order (law 14).
+
+        Args:
+            outlets: how many consumers.
+            buffer: how many items a consumer may be behind before the others wait for it.
+        """
+        check_positive(outlets, "fork(outlets)")
+        outs = _outlets(self.node, f"fork({outlets})", outlets, buffer, None)
+        return tuple(Stream(out) for out in outs)
+
+    def reply(
+        self: Stream[Sourced[A, V]], method: Callable[[V, M], object], message: Callable[[A], M], /
+    ) -> Stream[A]:
+        """Answer just the actor that each item came from, and pass the plain item on (law 9).
+
+        Args:
+            method: the method of the source's class that takes the message, such as
+                ``RolloutWorker.set_weights``.
+            message: makes the message from the item.
+        """
+        site = call_site()
+        if not self.node.sourced:
+            problem = f"{site}: reply needs to know where items came from; gather with .with_source()"
+            raise PlanError(problem)
+        return Stream(
+            nodes.Reply(
+                name=f"reply({name_of(method)})",
+                site=site,
+                item_type=self.node.item_type,
+                input=self.node,
+                method=method,
+                message=message,
+            )
+        )
+
+    def run(self, engine: Literal["inline", "ray"] | Engine = "inline") -> Run[T_co]:
+        """Run the plan: returns an iterator over its items that is also a context manager.
+
+        Args:
+            engine: where it runs. ``"inline"``: in this process. ``"ray"``: on Ray actors of this machine.
+                An engine object, such as ``pipeflow.engines.Ray(address=...)``, for anything else.
+
+        Raises:
+            PlanError: a stream of the plan feeds two places.
+            EngineError: the engine is unknown, or cannot be started or reached.
+        """
+        # The only arrow that points up from the DSL, and only when it is called.
+        from pipeflow.lowering.run import Run
+
+        return Run(self.node, engine)
+
+
+@final
+class Merged(Stream[T_co]):
+    """A union whose policy can be set. Unset, a branch is served when it has an item ready (law 12)."""
+
+    def round_robin(self, *weights: int) -> Stream[T_co]:
+        """Serve the branches in turns: every cycle takes `weights[i]` items of branch i, in order (law 11).
+
+        Args:
+            weights: one positive number a branch; none means one each.
+        """
+        branches = _branches(self.node)
+        for weight in weights:
+            check_positive(weight, "round_robin(weights)")
+        if weights and len(weights) != len(branches):
+            message = f"{call_site()}: round_robin has {len(weights)} weights for {len(branches)} branches"
+            raise PlanError(message)
+        node = dataclasses.replace(
+            self._union, policy="round_robin", weights=weights or (1,) * len(branches), name="round_robin"
+        )
+        return Stream(node)
+
+    def async_(self) -> Stream[T_co]:
+        """Serve every branch as soon as it has an item ready; no branch starves (law 12)."""
+        return Stream(dataclasses.replace(self._union, policy="async"))
+
+    @property
+    def _union(self) -> nodes.Union:
+        assert isinstance(self.node, nodes.Union)
+        return self.node
+
+
+@final
+@dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
+class Drain(Operator):
+    """See `drain`."""
+
+    name: str = "drain"
+
+    def __ror__(self, left: Stream[object], /) -> Stream[Never]:
+        left = expect_stream(left, self)
+        site = operator_site(self.site)
+        check_not_drained(left.node, self.name, site)
+        return Stream(nodes.Drain(name=self.name, site=site, input=left.node))
+
+
+drain = Drain(site=Site(__file__, 0))
+"""Consume a branch for its side effects: ``Stream[T] | drain`` is ``Stream[Never]``, so in a union with
+another branch only that one's type remains (law 13)."""
+
+
+# What operators use to check and to grow a stream
+
+
+def expect_stream(left: object, operator: Operator) -> Stream[Any]:
+    """The left operand of an operator that stands after a gather, or `PlanError`."""
+    if isinstance(left, Stream):
+        return left
+    raise PlanError(_misplaced(left, "|", operator, operator_site(operator.site)))
+
+
+def expect_parallel(left: object, operator: Operator) -> ParallelStream[Any, Any]:
+    """The left operand of an operator that stands before a gather, or `PlanError`."""
+    if isinstance(left, ParallelStream):
+        return left
+    raise PlanError(_misplaced(left, "|", operator, operator_site(operator.site)))
+
+
+def expect_either(left: object, operator: Operator) -> Stream[Any] | ParallelStream[Any, Any]:
+    """The left operand of an operator that stands on either side of a gather, or `PlanError`."""
+    if isinstance(left, Stream | ParallelStream):
+        return left
+    raise PlanError(_misplaced(left, "|", operator, operator_site(operator.site)))
+
+
+def grown(stream: Stream[Any] | ParallelStream[Any, Any], node: Node) -> Any:
+    """A stream of the same kind around a new node.
+
+    `Any`, because it serves as the body of overloads that state the exact type.
+    """
+    return ParallelStream(node) if isinstance(stream, ParallelStream) else Stream(node)
+
+
+def _misplaced(left: object, sign: str, right: object, site: Site) -> str:
+    if isinstance(left, ParallelStream):
+        return f"{site}: {right!r} takes a Stream, but {left!r} is still in its shards; gather it first"
+    if isinstance(left, Stream):
+        return f"{site}: {right!r} takes a ParallelStream, but {left!r} is gathered already"
+    return (
+        f"{site}: {left!r} {sign} {right!r}: a chain starts with a stream, and & binds tighter than |, so each "
+        "branch of a union stands in parentheses"
+    )
+
+
+def _union_mismatch(left: _Expression, right: object, site: Site) -> str:
+    if isinstance(right, _Expression):
+        return f"{site}: {left!r} & {right!r}: gather the shards first, or join two parallel streams"
+    return f"{site}: {left!r} & {right!r}: & joins two streams; did you mean | ?"
+
+
+def _operand_site(left: _Expression, stage: object) -> Site | None:
+    """Where a plain callable is applied; None when the right operand brings its own ``__ror__``."""
+    written = stage.site if isinstance(stage, Operator) else None
+    site = operator_site(written)
+    if inspect.isclass(stage):
+        message = (
+            f"{site}: the class {stage.__name__} stands on the right of | ; a class is no stage: call it if "
+            f"it makes one, or write .map({stage.__name__})"
+        )
+        raise PlanError(message)
+    if isinstance(stage, Operator) and not callable(stage):
+        return None
+    if not callable(stage):
+        raise PlanError(
+            f"{site}: {stage!r} is no stage: it is neither an operator nor a function of one item"
+        )
+    made = returned_type(stage)
+    if isinstance(made, type) and issubclass(made, Operator):
+        raise PlanError(
+            f"{site}: {name_of(stage)} makes a stage and was not called: write {name_of(stage)}(...)"
+        )
+    if inspect.iscoroutinefunction(stage):
+        raise PlanError(f"{site}: {name_of(stage)} is a coroutine function; a stage is a plain function")
+    return site
+
+
+def _branches(node: Node) -> tuple[Node, ...]:
+    """The branches of a union without a policy: ``a & b & c`` is one union of three (law 10)."""
+    if isinstance(node, nodes.ParallelUnion) or (isinstance(node, nodes.Union) and node.policy == "async"):
+        return node.branches
+    return (node,)
+
+
+def _outlets(
+    node: Node, name: str, count: int, buffer: int, predicate: Callable[[Any], bool] | None
+) -> list[Node]:
+    check_positive(buffer, f"{name}, buffer")
+    site = call_site()
+    check_not_drained(node, name, site)
+    share = nodes.Share(
+        name=name,
+        site=site,
+        item_type=node.item_type,
+        input=node,
+        outlets=count,
+        buffer=buffer,
+        predicate=predicate,
+    )
+    return [
+        nodes.Outlet(name=f"{name}[{index}]", site=site, item_type=node.item_type, input=share, index=index)
+        for index in range(count)
+    ]

@@ -1,0 +1,111 @@
+"""Cursors of what runs on the driver itself: items of an iterable, plain callables, expansions, gates."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from typing_extensions import override
+
+from pipeflow.dsl import nodes
+from pipeflow.lowering.cursors.cursor import Cursor, OneInputCursor
+from pipeflow.lowering.items import Item, Signal
+
+if TYPE_CHECKING:
+    from pipeflow.lowering.executor import Executor
+
+_END = object()
+
+
+class ItemsCursor(Cursor):
+    """The items of an iterable."""
+
+    def __init__(self, executor: Executor, node: nodes.FromItems) -> None:
+        super().__init__(executor, node)
+        self._iterator = self._called(iter, node.items)
+        self._stopped = False
+
+    @override
+    def stop(self) -> None:
+        self._stopped = True
+
+    @override
+    def _poll(self) -> Item | Signal:
+        if self._stopped:
+            return Signal.DONE
+        self.meter.taken += 1
+        value = self._called(next, self._iterator, _END)
+        if value is _END:
+            self.meter.taken -= 1
+            self._stopped = True
+            return Signal.DONE
+        return Item(value)
+
+
+class ApplyCursor(OneInputCursor):
+    """One output for every input (law 2)."""
+
+    def __init__(self, executor: Executor, node: nodes.Apply, upstream: Cursor) -> None:
+        super().__init__(executor, node, upstream)
+        self._function = node.function
+
+    @override
+    def _poll(self) -> Item | Signal:
+        found = self._pull()
+        if isinstance(found, Signal):
+            return found
+        return Item(self._called(self._function, self.executor.delivered(found)))
+
+
+class ExpandCursor(OneInputCursor):
+    """Zero or more outputs for every input; what is left comes at the end (law 18)."""
+
+    def __init__(self, executor: Executor, node: nodes.Expand, upstream: Cursor) -> None:
+        super().__init__(executor, node, upstream)
+        self._state = self._called(node.factory)
+        self._outputs: deque[object] = deque()
+        self._finished = False
+
+    @property
+    @override
+    def queue(self) -> int:
+        return len(self._outputs)
+
+    @override
+    def _poll(self) -> Item | Signal:
+        if not self._outputs:
+            if self._finished:
+                return Signal.DONE
+            found = self._pull()
+            if isinstance(found, Item):
+                value = self.executor.delivered(found)
+                self._outputs.extend(self._called(lambda: list(self._state.push(value))))
+            elif found is Signal.DONE:
+                self._finished = True
+                self._outputs.extend(self._called(lambda: list(self._state.finish())))
+            else:
+                return found
+        return Item(self._outputs.popleft()) if self._outputs else Signal.PASS
+
+
+class GateCursor(OneInputCursor):
+    """Keeps items or drops them. A gate that does not read its items never fetches them."""
+
+    def __init__(self, executor: Executor, node: nodes.Gate, upstream: Cursor) -> None:
+        super().__init__(executor, node, upstream)
+        self._gate = self._called(node.factory)
+        self._reads = node.reads
+        self._closed = False
+
+    @override
+    def _poll(self) -> Item | Signal:
+        if self._closed or self._gate.closed:
+            if not self._closed:
+                self._closed = True
+                self.stop()
+            return Signal.DONE
+        found = self._pull()
+        if isinstance(found, Signal):
+            return found
+        item = self.executor.delivered(found) if self._reads else None
+        return found if self._called(self._gate.admit, item) else Signal.PASS

@@ -1,0 +1,179 @@
+"""Cursors of the gathers: from shards in actors to one sequence, in rounds or as items become ready.
+
+A shard's program runs in its actor; one call returns one finished item, which stays there until it is read.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from typing_extensions import override
+
+from pipeflow.dsl import nodes
+from pipeflow.lowering.cursors.cursor import Cursor
+from pipeflow.lowering.engine import Call
+from pipeflow.lowering.fusion import ShardProgram
+from pipeflow.lowering.host import Host
+from pipeflow.lowering.items import Item, Origin, Signal
+from pipeflow.lowering.program import Status
+
+if TYPE_CHECKING:
+    from pipeflow.lowering.executor import Executor
+
+
+class _Shard:
+    """One shard: its calls in the order of submission, which is the order of its items (law 1)."""
+
+    def __init__(self, executor: Executor, node: nodes.Gather, shard: ShardProgram) -> None:
+        self._executor = executor
+        self._node = node
+        self._program = shard.program
+        self._actor = executor.actors(shard.group)[shard.index]
+        self._key = executor.install(node, shard.group, shard.index, shard.program)
+        self._origin = Origin(shard.group, shard.index) if node.with_source else None
+        self._not_ready_since: int | None = None
+        self._asked_in: dict[Call, int] = {}
+        self.name = self._actor.name
+        self.calls: deque[Call] = deque()
+        self.ended = False
+
+    @property
+    def waits(self) -> bool:
+        """Whether its source said `NotReady` and nothing has moved since."""
+        return self._not_ready_since is not None and self._not_ready_since >= self._executor.epoch
+
+    def ask(self) -> None:
+        """Submit a call for one more item."""
+        call = self._executor.submit(self._node, self._actor, Host.advance, self._key, program=self._program)
+        self._asked_in[call] = self._executor.epoch
+        self.calls.append(call)
+
+    def head(self) -> Item | Signal:
+        """The shard's next item; PENDING while its call runs, PASS when it has to be asked."""
+        while self.calls:
+            reply = self.calls[0].reply
+            if reply is None:
+                return Signal.PENDING
+            call = self.calls.popleft()
+            asked_in = self._asked_in.pop(call)
+            match reply.status:
+                case Status.ITEM:
+                    self._not_ready_since = None
+                    return Item(handle=call.item, origin=self._origin)
+                case Status.ENDED:
+                    self.ended = True
+                case Status.NOT_READY:
+                    self._not_ready_since = asked_in
+                case _:
+                    pass
+        if self.ended:
+            return Signal.DONE
+        return Signal.NOT_READY if self.waits else Signal.PASS
+
+
+class _GatherCursor(Cursor):
+    def __init__(self, executor: Executor, node: nodes.Gather, shards: Sequence[ShardProgram]) -> None:
+        super().__init__(executor, node)
+        self._shards = [_Shard(executor, node, shard) for shard in shards]
+        self._num_async = node.num_async
+        self._rounds = node.mode == "rounds"
+        self._stopped = False
+
+    @property
+    @override
+    def queue(self) -> int:
+        return sum(len(shard.calls) for shard in self._shards)
+
+    @override
+    def stop(self) -> None:
+        self._stopped = True
+
+    def _taken(self, item: Item) -> Item:
+        self.meter.taken += 1
+        return item
+
+    def _wait_for_sources(self) -> Signal:
+        names = ", ".join(shard.name for shard in self._shards if not shard.ended)
+        self.waits_for = f"{names}, which had nothing (NotReady) and which nothing in the plan can change"
+        return Signal.NOT_READY
+
+
+class SyncGatherCursor(_GatherCursor):
+    """Rounds behind a barrier (laws 5 and 6).
+
+    A round is opened only by a poll that comes after the last item of the round before was delivered.
+    """
+
+    def __init__(self, executor: Executor, node: nodes.Gather, shards: Sequence[ShardProgram]) -> None:
+        super().__init__(executor, node, shards)
+        self._round: deque[_Shard] = deque()
+        self._collected: list[Item] = []
+
+    @override
+    def _poll(self) -> Item | Signal:
+        while True:
+            if not self._round:
+                live = [shard for shard in self._shards if not shard.ended]
+                if self._stopped or not live:
+                    return self._last_round()
+                for shard in live:
+                    shard.ask()
+                self._round.extend(live)
+            found = self._round[0].head()
+            if isinstance(found, Item):
+                self._round.popleft()
+                if not self._rounds:
+                    return self._taken(found)
+                self._collected.append(self._taken(found))
+                if not self._round:
+                    return self._last_round()
+            elif found is Signal.DONE:
+                self._round.popleft()
+            elif found is Signal.PASS:
+                if self._stopped:
+                    self._round.popleft()
+                else:
+                    self._round[0].ask()
+                    return Signal.PENDING
+            elif found is Signal.NOT_READY:
+                if self._stopped:
+                    self._round.popleft()
+                else:
+                    return self._wait_for_sources()
+            else:
+                return found
+
+    def _last_round(self) -> Item | Signal:
+        collected, self._collected = tuple(self._collected), []
+        return Item(parts=collected) if collected else Signal.DONE
+
+
+class AsyncGatherCursor(_GatherCursor):
+    """Items as they become ready, each shard's own in order (laws 1, 7 and 8).
+
+    A shard is asked again by the poll that follows the delivery of an item of it, so whatever the consumer sent
+    to its actor in between comes first.
+    """
+
+    @override
+    def _poll(self) -> Item | Signal:
+        if not self._stopped:
+            for shard in self._shards:
+                # A source that was not ready is asked once, not `num_async` times.
+                limit = 0 if shard.ended or shard.waits else self._num_async
+                while len(shard.calls) < limit:
+                    shard.ask()
+        ready = [s for s in self._shards if s.calls and s.calls[0].reply is not None]
+        for shard in sorted(ready, key=lambda shard: shard.calls[0].finished):
+            found = shard.head()
+            if isinstance(found, Item):
+                return self._taken(found)
+        if any(shard.calls for shard in self._shards):
+            return Signal.PENDING
+        if self._stopped or all(shard.ended for shard in self._shards):
+            return Signal.DONE
+        if any(not shard.ended and not shard.waits for shard in self._shards):
+            return Signal.PASS
+        return self._wait_for_sources()

@@ -1,0 +1,81 @@
+"""Cursors of the nodes that pass items on and send messages to actors on the way.
+
+A message is submitted before the item is delivered. Calls to one actor take effect in the order of submission,
+so what the consumer asks for next comes after the message (law 9).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from typing_extensions import override
+
+from pipeflow.dsl import nodes
+from pipeflow.lowering.cursors.cursor import Cursor, OneInputCursor
+from pipeflow.lowering.host import Host
+from pipeflow.lowering.items import Item, Signal
+
+if TYPE_CHECKING:
+    from pipeflow.lowering.executor import Executor
+
+
+class SendCursor(OneInputCursor):
+    """Sends every item to all actors of a group."""
+
+    def __init__(self, executor: Executor, node: nodes.Send, upstream: Cursor) -> None:
+        super().__init__(executor, node, upstream)
+        self._method = node.method
+        self._actors = executor.actors(node.group)
+
+    @override
+    def _poll(self) -> Item | Signal:
+        found = self._pull()
+        if isinstance(found, Item):
+            payload = self.executor.value(found) if found.parts is not None else found.argument
+            for actor in self._actors:
+                self.executor.submit(self.node, actor, Host.message, self._method, payload)
+        return found
+
+
+class SyncWeightsCursor(OneInputCursor):
+    """Sends the learner's weights to all workers, at the start and after every n-th item; by reference."""
+
+    def __init__(self, executor: Executor, node: nodes.SyncWeights, upstream: Cursor) -> None:
+        super().__init__(executor, node, upstream)
+        self._get, self._set, self._every = node.get, node.set, node.every
+        self._learner = executor.actors(node.learner)[0]
+        self._workers = executor.actors(node.workers)
+        self._started = False
+
+    @override
+    def _poll(self) -> Item | Signal:
+        if not self._started:
+            self._started = True
+            self._broadcast()
+        found = self._pull()
+        if isinstance(found, Item) and self.meter.taken % self._every == 0:
+            self._broadcast()
+        return found
+
+    def _broadcast(self) -> None:
+        weights = self.executor.submit(self.node, self._learner, Host.ask, self._get)
+        for worker in self._workers:
+            self.executor.submit(self.node, worker, Host.message, self._set, weights.item)
+
+
+class ReplyCursor(OneInputCursor):
+    """Answers just the actor that each item came from."""
+
+    def __init__(self, executor: Executor, node: nodes.Reply, upstream: Cursor) -> None:
+        super().__init__(executor, node, upstream)
+        self._method, self._message = node.method, node.message
+
+    @override
+    def _poll(self) -> Item | Signal:
+        found = self._pull()
+        if isinstance(found, Signal):
+            return found
+        value = self.executor.value(found)
+        message = self._called(self._message, value)
+        self.executor.submit(self.node, self.executor.origin_of(found), Host.message, self._method, message)
+        return Item(value)

@@ -1,0 +1,109 @@
+"""The engine protocol: where actors live and calls run. Narrow on purpose, so that an engine is a small file.
+
+An engine starts hosts, takes calls without ever blocking, waits for any of many calls, and fetches items. All
+else (order, barriers, demand, failure) is the executor's, the same for every engine; so what a simulation
+proves of a plan is proved of the code that runs on Ray.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from pipeflow.lowering.host import Answer
+from pipeflow.lowering.program import Reply
+
+
+class Actor(Protocol):
+    """An actor that an engine started; only the engine looks inside."""
+
+    @property
+    def name(self) -> str:
+        """As errors show it, such as ``RolloutWorker[2]``."""
+        ...
+
+
+class Handle:
+    """An item that lives where it was made. Engines derive from it."""
+
+    __slots__ = ()
+
+
+class Call:
+    """One call to one actor: outstanding until the engine has set `reply`.
+
+    `item` is the engine's handle on the item, good for `Engine.fetch` and as an argument of `Engine.submit`.
+    `finished` is the place of this call in the order in which the run's calls finished.
+    """
+
+    __slots__ = ("actor", "finished", "item", "reply")
+
+    def __init__(self, actor: Actor, item: Handle) -> None:
+        self.actor = actor
+        self.item = item
+        self.reply: Reply | None = None
+        self.finished = 0
+
+
+class Engine(Protocol):
+    """Where a plan runs."""
+
+    @property
+    def name(self) -> str:
+        """As statistics and errors show it."""
+        ...
+
+    def open(self) -> None:
+        """Get ready to start actors.
+
+        Raises:
+            EngineError: the engine cannot be started or reached.
+        """
+        ...
+
+    def start(self, name: str, index: int, resources: dict[str, float]) -> Actor:
+        """Start one `Host`. What goes wrong in starting it shows in its first call."""
+        ...
+
+    # `Any`: a host's methods differ in their arguments. `method` is passed unbound; no string names it.
+    def submit(self, actor: Actor, method: Callable[..., Answer], *args: Any) -> Call:
+        """Call a host's method. Calls to one actor run in the order of submission (law 9). Never blocks.
+
+        Args:
+            actor: the actor.
+            method: the method of `Host`, unbound.
+            *args: its arguments; a `Handle` among them arrives as the item that it stands for.
+        """
+        ...
+
+    def wait(self, calls: Sequence[Call], timeout: float | None) -> Sequence[Call]:
+        """Block until at least one of the calls has finished and return those that have, replies set.
+
+        Args:
+            calls: outstanding calls, in the order of submission.
+            timeout: seconds after which to return even if none has; None waits for ever.
+
+        Raises:
+            ActorDiedError: an actor that one of the calls is with is gone.
+        """
+        ...
+
+    def fetch(self, handle: Handle) -> object:
+        """The item itself."""
+        ...
+
+    def duplicate(self, handle: Handle) -> Handle:
+        """A handle on an item that shares nothing writable with this one, for streams that fan out (law 26)."""
+        ...
+
+    def stop(self, actors: Sequence[Actor]) -> None:
+        """End these actors, letting each close what it holds, within a few seconds (law 21)."""
+        ...
+
+    def close(self) -> None:
+        """Give back whatever `open` took."""
+        ...
+
+    def now(self) -> float:
+        """The engine's clock, in seconds."""
+        ...

@@ -1,0 +1,1 @@
+"""The engines: `inline` in this process, `ray` on Ray actors. Each implements `pipeflow.lowering.engine`."""

@@ -1,0 +1,250 @@
+"""`Host`: the one class that every engine runs as an actor; it holds the user's object and runs programs on it.
+
+User code raises only in here. What it raises comes back as a `Failure` in the reply, so the driver can say
+which stage, shard and item it was (law 20), and a `StopIteration` is an error like any other.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from pipeflow.dsl.nodes import Function, Gating
+from pipeflow.dsl.signals import Ended, NotReady, enter_shard, leave_shard
+from pipeflow.lowering.program import Failure, Program, Reply, Status, Tally
+
+# A call of a source's program that completes no item comes back after so many inputs, so that the driver stays
+# in control when a filter rejects everything.
+_INPUTS_A_CALL = 1_000
+
+Answer = tuple[Reply, object]
+_DONE: Answer = (Reply(Status.EMPTY), None)
+
+
+class Host:
+    """An actor: built by `build`, then given programs and calls, one at a time.
+
+    Every method returns an `Answer`: the reply for the driver and, apart from it, the item.
+    """
+
+    def __init__(self, index: int) -> None:
+        self._index = index
+        self._actor: Any = None
+        self._programs: dict[int, _Machine] = {}
+
+    def build(self, factory: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Answer:
+        """Make the user's object."""
+        token = enter_shard(self._index)
+        try:
+            self._actor = factory(*args, **kwargs)
+        except Exception as error:
+            return _StepFailed(-1, 0, error).answer()
+        finally:
+            leave_shard(token)
+        return _DONE
+
+    def install(self, key: int, program: Program) -> Answer:
+        """Keep a program under a key; its states start afresh."""
+        try:
+            self._programs[key] = _Machine(program)
+        except _StepFailed as failed:
+            return failed.answer()
+        return _DONE
+
+    def advance(self, key: int) -> Answer:
+        """Run a program from its source until one item is finished."""
+        return self._run(key, _Machine.advance)
+
+    def feed(self, key: int, item: object) -> Answer:
+        """Give a program one input and take its first output."""
+        return self._run(key, _Machine.feed, item)
+
+    def feed_list(self, key: int, *parts: object) -> Answer:
+        """Give a program a list as one input, its members passed apart so that each may be a reference."""
+        return self._run(key, _Machine.feed, list(parts))
+
+    def more(self, key: int) -> Answer:
+        """Take the next of the outputs that wait."""
+        return self._run(key, _Machine.more)
+
+    def finish(self, key: int) -> Answer:
+        """Tell a program that its input has ended and take its first remaining output."""
+        return self._run(key, _Machine.finish)
+
+    def message(self, method: Function, payload: object) -> Answer:
+        """Call a method of the actor with a payload and keep nothing of the result."""
+        return self._call(method, payload, keep=False)
+
+    def ask(self, method: Function) -> Answer:
+        """Call a method of the actor and return its result as the item."""
+        return self._call(method, keep=True)
+
+    def close(self) -> Answer:
+        """Let the actor close what it holds, where it has a method ``close``."""
+        closing = getattr(self._actor, "close", None)
+        self._programs.clear()
+        self._actor, actor = None, self._actor
+        if callable(closing) and actor is not None:
+            closing()
+        return _DONE
+
+    def _run(self, key: int, call: Function, *args: object) -> Answer:
+        token = enter_shard(self._index)
+        try:
+            answer: Answer = call(self._programs[key], self._actor, *args)
+            return answer
+        finally:
+            leave_shard(token)
+
+    def _call(self, method: Function, *args: object, keep: bool) -> Answer:
+        token = enter_shard(self._index)
+        try:
+            result = method(self._actor, *args)
+        except Exception as error:
+            return _StepFailed(-1, 0, error).answer()
+        finally:
+            leave_shard(token)
+        return (Reply(Status.ITEM), result) if keep else _DONE
+
+
+class _StepFailed(Exception):
+    """User code of a step raised: carries what the driver is to be told."""
+
+    def __init__(self, step: int, item: int, error: Exception) -> None:
+        super().__init__(step, item, error)
+        self._failure = Failure(step, item, error)
+
+    def answer(self, tallies: tuple[Tally, ...] = ()) -> Answer:
+        return Reply(Status.FAILED, tallies=tallies, failure=self._failure), None
+
+
+class _Machine:
+    """A program with its states, its finished outputs, and its tallies."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._steps = program.all_steps
+        self._first = 0 if program.source is None else 1
+        self._seen = [0] * len(self._steps)
+        self._tallies = [Tally() for _ in self._steps]
+        self._outputs: deque[object] = deque()
+        self._ended = False
+        self._states = [self._state(index) for index in range(len(self._steps))]
+        self._gates: list[Gating] = [
+            state for step, state in zip(self._steps, self._states, strict=True) if step.gating is not None
+        ]
+
+    def advance(self, actor: object) -> Answer:
+        """Run the source until one item is finished."""
+        return self._answer(self._advance, actor)
+
+    def feed(self, actor: object, item: object) -> Answer:
+        """Take one input in."""
+        return self._answer(self._push, actor, self._first, item)
+
+    def finish(self, actor: object) -> Answer:
+        """The input has ended."""
+        return self._answer(self._end, actor)
+
+    def more(self, actor: object) -> Answer:
+        """The next output that waits."""
+        return self._answer(lambda: None)
+
+    def _answer(self, work: Function, *args: object) -> Answer:
+        """Do the work, then hand out one finished output, if there is any."""
+        try:
+            ready = work(*args)
+        except _StepFailed as failed:
+            return failed.answer(self._tallied())
+        tallies = self._tallied()
+        if self._outputs:
+            item = self._outputs.popleft()
+            return Reply(Status.ITEM, more=bool(self._outputs), tallies=tallies), item
+        if ready is not None:
+            return Reply(ready, tallies=tallies), None
+        return Reply(Status.ENDED if self._ended else Status.EMPTY, tallies=tallies), None
+
+    def _advance(self, actor: object) -> Status | None:
+        source = self._program.source
+        assert source is not None
+        tally = self._tallies[0]
+        for _ in range(_INPUTS_A_CALL):
+            if self._outputs or self._ended:
+                return None
+            if any(gate.closed for gate in self._gates):
+                self._end(actor)
+                return None
+            started = time.perf_counter()
+            item = self._guarded(0, source.method, actor)
+            tally.busy += time.perf_counter() - started
+            if isinstance(item, NotReady):
+                return Status.NOT_READY
+            if isinstance(item, Ended):
+                self._end(actor)
+                return None
+            self._seen[0] += 1
+            tally.made += 1
+            self._push(actor, 1, item)
+        return None
+
+    def _push(self, actor: object, position: int, item: Any) -> None:
+        """Send an item through the steps from `position` on; what comes out is kept as output."""
+        for index in range(position, len(self._steps)):
+            step, state, tally = self._steps[index], self._states[index], self._tallies[index]
+            tally.taken += 1
+            started = time.perf_counter()
+            if step.expansion is not None:
+                outputs = self._guarded(index, _listed, state.push, item)
+            elif step.gating is not None:
+                outputs = [item] if self._guarded(index, state.admit, item) else []
+            elif step.method is not None:
+                outputs = [self._guarded(index, step.method, actor, item)]
+            else:
+                outputs = [self._guarded(index, step.function, item)]
+            tally.busy += time.perf_counter() - started
+            tally.made += len(outputs)
+            self._seen[index] += 1
+            if len(outputs) != 1:
+                for output in outputs:
+                    self._push(actor, index + 1, output)
+                return
+            item = outputs[0]
+            if isinstance(item, NotReady | Ended):
+                error = TypeError(f"a stage returned {type(item).__name__}, which only a source may return")
+                raise _StepFailed(index, self._seen[index] - 1, error)
+        self._outputs.append(item)
+
+    def _end(self, actor: object) -> None:
+        """Let every expansion give what it holds, in the order of the steps."""
+        if self._ended:
+            return
+        for index, step in enumerate(self._steps):
+            if step.expansion is not None:
+                outputs = self._guarded(index, _listed, self._states[index].finish)
+                self._tallies[index].made += len(outputs)
+                for output in outputs:
+                    self._push(actor, index + 1, output)
+        self._ended = True
+
+    def _state(self, index: int) -> Any:
+        """The state that a step keeps between items, or None; it is made in the place that uses it."""
+        factory = self._steps[index].expansion or self._steps[index].gating
+        return None if factory is None else self._guarded(index, factory)
+
+    def _guarded(self, index: int, call: Function | None, *args: object) -> Any:
+        assert call is not None
+        try:
+            return call(*args)
+        except Exception as error:
+            raise _StepFailed(index, self._seen[index], error) from error
+
+    def _tallied(self) -> tuple[Tally, ...]:
+        tallies, self._tallies = tuple(self._tallies), [Tally() for _ in self._tallies]
+        return tallies
+
+
+def _listed(call: Callable[..., Iterable[Any]], *args: object) -> list[Any]:
+    """All outputs of an expansion; a generator raises only while it is read."""
+    return list(call(*args))

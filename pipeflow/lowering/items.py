@@ -1,0 +1,50 @@
+"""What moves between the nodes of a running plan: an item, which may still lie in the actor that made it."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from pipeflow.dsl.nodes import Group
+from pipeflow.lowering.engine import Handle
+
+
+class Signal(enum.Enum):
+    """What a cursor answers when it has no item."""
+
+    PENDING = enum.auto()
+    """A call is outstanding, or another consumer has to move first."""
+    NOT_READY = enum.auto()
+    """The source has nothing until something else moves; a union passes the turn."""
+    PASS = enum.auto()
+    """Something moved and no item came of it, for instance a filter's rejection: ask again."""
+    DRAINED = enum.auto()
+    """An item was consumed by a drain: it counts as a turn, and nothing is delivered."""
+    DONE = enum.auto()
+    """There will be no further item."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The actor that an item came from."""
+
+    group: Group
+    index: int
+
+
+@dataclass(slots=True)
+class Item:
+    """One item: a `value` that the driver holds, a `handle` on one that it does not, or several `parts`.
+
+    `origin` is set on the items of a `Sourced` stream.
+    """
+
+    value: object = None
+    handle: Handle | None = None
+    parts: tuple[Item, ...] | None = None
+    origin: Origin | None = None
+
+    @property
+    def argument(self) -> object:
+        """The item as an argument of `Engine.submit`: by reference where it is remote."""
+        return self.value if self.handle is None else self.handle

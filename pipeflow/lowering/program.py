@@ -1,0 +1,95 @@
+"""Programs: what is installed in an actor once, so that one call then returns one finished item.
+
+A program is the fused run of stages that live in the same place: a shard's source and everything up to its
+gather, or everything pure between a gather and the stage placed in a learner, with that stage (law 3).
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+
+from pipeflow.dsl.nodes import Function
+
+
+class Status(enum.Enum):
+    """What a call of a program came to."""
+
+    ITEM = enum.auto()
+    """One finished item."""
+    EMPTY = enum.auto()
+    """No item yet: the input was taken in and completed no output."""
+    NOT_READY = enum.auto()
+    """The source has nothing until something else moves."""
+    ENDED = enum.auto()
+    """There will be no further item."""
+    FAILED = enum.auto()
+    """User code raised."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An exception in user code, on its way to the driver.
+
+    `trace` is its traceback as text where the exception crossed a process, else empty.
+    """
+
+    step: int
+    item: int
+    cause: BaseException
+    trace: str = ""
+
+
+@dataclass(slots=True)
+class Tally:
+    """What one step did since it was last reported: items in and out, and seconds inside user code."""
+
+    taken: int = 0
+    made: int = 0
+    busy: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The small part of an answer, which the driver reads. The item itself travels apart, by reference.
+
+    `more` says that further finished items wait in the actor.
+    """
+
+    status: Status
+    more: bool = False
+    tallies: tuple[Tally, ...] = ()
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True)
+class Step:
+    """One fused stage: its `node` in the plan's numbering, and the function, method or state factory.
+
+    Exactly one of `function` (of the item), `method` (of the actor and the item), `expansion` and `gating`
+    (factories of states) is set.
+    """
+
+    node: int
+    function: Function | None = None
+    method: Function | None = None
+    expansion: Function | None = None
+    gating: Function | None = None
+
+
+@dataclass(frozen=True)
+class Program:
+    """Steps in order; with a `source`, a method of the actor alone, they start from what that returns."""
+
+    source: Step | None = None
+    steps: tuple[Step, ...] = field(default=())
+
+    @property
+    def all_steps(self) -> tuple[Step, ...]:
+        """The source, if there is one, and the steps: the order of a reply's tallies."""
+        return self.steps if self.source is None else (self.source, *self.steps)
+
+    @property
+    def expands(self) -> bool:
+        """Whether it can hold items back, so that the end of its input must be told to it."""
+        return any(step.expansion is not None for step in self.steps)

@@ -1,0 +1,106 @@
+"""`Run`: one execution of a plan, as an iterator and a context manager."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import Generic, Literal, Self, TypeVar
+
+from pipeflow.dsl.actors import Actors
+from pipeflow.dsl.checks import check_linear
+from pipeflow.dsl.errors import EngineError
+from pipeflow.dsl.nodes import Node
+from pipeflow.lowering.engine import Engine
+from pipeflow.lowering.executor import Executor
+from pipeflow.lowering.stats import RunStats
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+W = TypeVar("W")
+
+EngineName = Literal["inline", "ray"]
+
+
+class Run(Generic[T_co]):
+    """The items of a plan as they are made. Actors start with the first item and end with the run (law 21).
+
+    Iterating to the end, an exception, leaving the ``with`` block, `close` and the garbage collector all close
+    it; nothing of a run outlives it.
+    """
+
+    def __init__(self, root: Node, engine: EngineName | Engine) -> None:
+        check_linear(root)
+        self._executor = Executor(root, engine_of(engine))
+        self._items: Iterator[object] = self._executor.items()
+        self._finalizer = weakref.finalize(self, self._executor.stop)
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> T_co:
+        if not self._finalizer.alive:
+            raise StopIteration
+        try:
+            item: T_co = next(self._items)  # type: ignore[assignment]  # the plan's type was checked on `|`
+        except BaseException:
+            # The end, an error and Ctrl-C alike: the actors go before anybody hears of it.
+            self.close()
+            raise
+        return item
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def ask(self, actors: Actors[W], method: Callable[[W], T], /) -> list[T]:
+        """What a method returns on every actor of a group, in order; between two items of the plan.
+
+        For instance the learner's state for a checkpoint: ``run.ask(learner, PPOLearner.state)``.
+
+        Raises:
+            RuntimeError: the run is closed.
+            StageError: the method raised.
+        """
+        if not self._finalizer.alive:
+            message = "the run is closed and its actors are gone; ask before closing it"
+            raise RuntimeError(message)
+        try:
+            answers = self._executor.ask(actors.group, method)
+        except BaseException:
+            self.close()
+            raise
+        return answers  # type: ignore[return-value]  # the method's type says so
+
+    def stats(self) -> RunStats:
+        """For every node: items in and out, busy and waiting seconds, queue length."""
+        return self._executor.stats()
+
+    def close(self) -> None:
+        """End all actors of the run, and the engine where the run started it. Twice does no harm."""
+        self._finalizer()
+
+
+def engine_of(engine: EngineName | Engine) -> Engine:
+    """The engine of a name, or the engine itself.
+
+    Raises:
+        EngineError: there is no engine of that name.
+    """
+    # Imported when asked for: a run in one process does not wait for Ray's import.
+    if engine == "inline":
+        from pipeflow.lowering.engines.inline import InlineEngine
+
+        return InlineEngine()
+    if engine == "ray":
+        from pipeflow.lowering.engines.ray import Ray
+
+        return Ray()
+    if isinstance(engine, str):
+        message = f"there is no engine {engine!r}; use 'inline' or 'ray', or an engine object"
+        raise EngineError(message)
+    return engine

@@ -1,0 +1,1 @@
+"""What a plan means: events, laws and their checkers over a trace."""
