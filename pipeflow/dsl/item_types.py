@@ -12,7 +12,7 @@ import inspect
 import types
 import typing
 from collections.abc import Callable
-from typing import Any, Never, Union, get_args, get_origin
+from typing import Any, Never, Self, get_args, get_origin
 
 from typing_extensions import override
 
@@ -30,13 +30,16 @@ UNKNOWN = _Unknown()
 # An annotation as `typing.get_type_hints` gives it: a class, an alias such as ``list[int]``, or `UNKNOWN`.
 ItemType = object
 
+# The origins of ``X | Y`` and of what annotations written with the older form, or with a type variable, give.
+_UNIONS = (types.UnionType, typing.Union)  # pyright: ignore[reportDeprecated]  # to recognise it, not to use it
+
 
 def show(item_type: ItemType) -> str:
     """The type as a user would write it: ``Advantages``, ``list[int]``, ``A | B``, or ``?``."""
     if isinstance(item_type, type) and not get_args(item_type):
         return item_type.__name__
     origin, arguments = get_origin(item_type), get_args(item_type)
-    if origin in (Union, types.UnionType):
+    if origin in _UNIONS:
         return " | ".join(show(argument) for argument in arguments)
     if isinstance(origin, type) and arguments:
         return f"{origin.__name__}[{', '.join(show(argument) for argument in arguments)}]"
@@ -48,9 +51,9 @@ def fits(given: ItemType, wanted: ItemType) -> bool:
     unsettled = (UNKNOWN, Any, object)
     if given in unsettled or wanted in unsettled or given is Never:
         return True
-    if get_origin(given) in (Union, types.UnionType):
+    if get_origin(given) in _UNIONS:
         return all(fits(member, wanted) for member in get_args(given))
-    if get_origin(wanted) in (Union, types.UnionType):
+    if get_origin(wanted) in _UNIONS:
         return any(fits(given, member) for member in get_args(wanted))
     given_class, wanted_class = get_origin(given) or given, get_origin(wanted) or wanted
     if not isinstance(given_class, type) or not isinstance(wanted_class, type):
@@ -74,14 +77,18 @@ def _plain(annotation: object) -> ItemType:
 
 
 def _unwrapped(function: Callable[..., object]) -> Callable[..., object]:
-    while isinstance(function, functools.partial):
-        function = function.func
-    return function
+    while True:
+        if isinstance(function, functools.partial):
+            function = function.func
+        elif callable(wrapped := getattr(function, "__wrapped__", None)):
+            function = wrapped
+        else:
+            return function
 
 
 def _hints(function: Callable[..., object]) -> dict[str, object]:
     target = _unwrapped(function)
-    if not hasattr(target, "__annotations__") and not inspect.isclass(target):
+    if not (inspect.isroutine(target) or inspect.isclass(target) or "__annotations__" in vars(target)):
         target = type(target).__call__
     try:
         return typing.get_type_hints(target)
@@ -105,9 +112,12 @@ def returned_type(function: Callable[..., object]) -> ItemType:
     if inspect.isclass(function):
         return function
     annotation = _plain(_hints(function).get("return", UNKNOWN))
-    if get_origin(annotation) in (Union, types.UnionType):
+    if annotation is Self:
+        owner = getattr(function, "__self__", UNKNOWN)
+        return owner if inspect.isclass(owner) else UNKNOWN
+    if get_origin(annotation) in _UNIONS:
         members = [member for member in get_args(annotation) if member not in (NotReady, Ended)]
-        return UNKNOWN if not members else Union[tuple(members)]  # noqa: UP007 - built at run time
+        return UNKNOWN if not members else _joined(members)
     return annotation
 
 
@@ -123,7 +133,15 @@ def union_of(item_types: list[ItemType]) -> ItemType:
         return Never
     if UNKNOWN in kept:
         return UNKNOWN
-    return Union[tuple(kept)]  # noqa: UP007 - built at run time
+    return _joined(kept)
+
+
+def _joined(members: list[ItemType]) -> ItemType:
+    # `Any`: what `|` of two annotations is depends on both, and the checker knows neither.
+    joined: Any = members[0]
+    for member in members[1:]:
+        joined = joined | member
+    return joined
 
 
 def name_of(function: Callable[..., object]) -> str:

@@ -7,9 +7,9 @@ instruction's position.
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import os
-import sys
 from dataclasses import dataclass
 from types import FrameType
 
@@ -36,14 +36,11 @@ class Site:
 
 
 def _user_frame() -> FrameType:
-    frame: FrameType | None = sys._getframe(1)
-    last = sys._getframe(1)
-    while frame is not None:
-        last = frame
-        if not frame.f_code.co_filename.startswith(_INTERNAL):
-            return frame
+    frame = inspect.currentframe()
+    assert frame is not None  # CPython always has one
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_INTERNAL):
         frame = frame.f_back
-    return last
+    return frame
 
 
 def call_site() -> Site:

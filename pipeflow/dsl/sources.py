@@ -51,7 +51,7 @@ def from_shards(shards: Iterable[Iterable[T]]) -> ParallelStream[T, Shard[T]]:
             site=site,
             item_type=_common_type(held),
             group=group,
-            method=Shard.next_item,
+            method=Shard[T].next_item,
         )
     )
 

@@ -139,9 +139,7 @@ class ParallelStream(_Expression, Generic[T_co, W_co]):
 
     def __and__(self, other: ParallelStream[U, V], /) -> ParallelStream[T_co | U, W_co | V]:
         """The shards of both streams, side by side."""
-        if not isinstance(other, ParallelStream):
-            raise PlanError(_union_mismatch(self, other, call_site()))
-        branches = (*_branches(self.node), *_branches(other.node))
+        branches = _joined_branches(self, other, ParallelStream)
         item_type = union_of([branch.item_type for branch in branches])
         return ParallelStream(
             nodes.ParallelUnion(name="&", site=call_site(), item_type=item_type, branches=branches)
@@ -174,9 +172,7 @@ class Stream(_Expression, Generic[T_co]):
         `Merged.round_robin` sets another policy. ``&`` binds tighter than ``|``: branches stand in
         parentheses.
         """
-        if not isinstance(other, Stream):
-            raise PlanError(_union_mismatch(self, other, call_site()))
-        branches = (*_branches(self.node), *_branches(other.node))
+        branches = _joined_branches(self, other, Stream)
         item_type = union_of([branch.item_type for branch in branches])
         node = nodes.Union(name="&", site=call_site(), item_type=item_type, branches=branches)
         check_linear(node)
@@ -340,35 +336,35 @@ drain = Drain(site=Site(__file__, 0))
 another branch only that one's type remains (law 13)."""
 
 
-# What operators use to check and to grow a stream
+# What operators use to check and to grow a stream. The items' types are `Any` here, because the signatures of
+# the operators state them; `isinstance` makes them what pyright calls unknown.
 
 
 def expect_stream(left: object, operator: Operator) -> Stream[Any]:
     """The left operand of an operator that stands after a gather, or `PlanError`."""
     if isinstance(left, Stream):
-        return left
+        return left  # pyright: ignore[reportUnknownVariableType]
     raise PlanError(_misplaced(left, "|", operator, operator_site(operator.site)))
 
 
 def expect_parallel(left: object, operator: Operator) -> ParallelStream[Any, Any]:
     """The left operand of an operator that stands before a gather, or `PlanError`."""
     if isinstance(left, ParallelStream):
-        return left
+        return left  # pyright: ignore[reportUnknownVariableType]
     raise PlanError(_misplaced(left, "|", operator, operator_site(operator.site)))
 
 
 def expect_either(left: object, operator: Operator) -> Stream[Any] | ParallelStream[Any, Any]:
     """The left operand of an operator that stands on either side of a gather, or `PlanError`."""
     if isinstance(left, Stream | ParallelStream):
-        return left
+        return left  # pyright: ignore[reportUnknownVariableType]
     raise PlanError(_misplaced(left, "|", operator, operator_site(operator.site)))
 
 
-def grown(stream: Stream[Any] | ParallelStream[Any, Any], node: Node) -> Any:
-    """A stream of the same kind around a new node.
-
-    `Any`, because it serves as the body of overloads that state the exact type.
-    """
+def grown(
+    stream: Stream[Any] | ParallelStream[Any, Any], node: Node
+) -> Stream[Any] | ParallelStream[Any, Any]:
+    """A stream of the same kind around a new node."""
     return ParallelStream(node) if isinstance(stream, ParallelStream) else Stream(node)
 
 
@@ -383,10 +379,15 @@ def _misplaced(left: object, sign: str, right: object, site: Site) -> str:
     )
 
 
-def _union_mismatch(left: _Expression, right: object, site: Site) -> str:
+def _joined_branches(left: _Expression, right: object, kind: type[_Expression]) -> tuple[Node, ...]:
+    """The branches of ``left & right``, or `PlanError` where the right operand is not of the same kind."""
+    if isinstance(right, kind):
+        return (*_branches(left.node), *_branches(right.node))
     if isinstance(right, _Expression):
-        return f"{site}: {left!r} & {right!r}: gather the shards first, or join two parallel streams"
-    return f"{site}: {left!r} & {right!r}: & joins two streams; did you mean | ?"
+        advice = "gather the shards first, or join two parallel streams"
+    else:
+        advice = "& joins two streams; did you mean | ?"
+    raise PlanError(f"{call_site()}: {left!r} & {right!r}: {advice}")
 
 
 def _operand_site(left: _Expression, stage: object) -> Site | None:

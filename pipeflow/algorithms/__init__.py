@@ -1,0 +1,1 @@
+"""The algorithms, one readable file each: its configuration and its plan."""

@@ -1,0 +1,1 @@
+"""Parts of the domain: environments and spaces, batches and returns, policies, losses, learners, rollouts."""

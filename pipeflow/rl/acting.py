@@ -1,0 +1,145 @@
+"""Acting in numpy: the forward pass of small networks, and sampling with log-probabilities.
+
+Apart from the torch policies because of its cost alone. One torch operator on eight rows spends more time on
+its dispatch than on its arithmetic, and a rollout worker does little else: these functions take about a third
+of the time. They compute the same numbers, up to float32 rounding, as `policies` and `distributions` do in
+torch.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Float32Array = NDArray[np.float32]
+
+_HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
+
+
+@dataclass(frozen=True, eq=False)
+class Layer:
+    """x -> x @ weight + bias. weight: [in, out]; bias: [out]."""
+
+    weight: Float32Array
+    bias: Float32Array
+
+
+@dataclass(frozen=True, eq=False)
+class Perceptron:
+    """A network of policy and value, as arrays that may be views of a torch module's own memory.
+
+    policy_layers, value_layers: hidden layers; value_layers is None where the two share theirs. policy_head,
+    value_head: the output layers, without activation. activation: applied in place after a hidden layer.
+    """
+
+    policy_layers: Sequence[Layer]
+    value_layers: Sequence[Layer] | None
+    policy_head: Layer
+    value_head: Layer
+    activation: Callable[[Float32Array], object]
+
+    def outputs(self, observations: Float32Array) -> tuple[Float32Array, Float32Array]:
+        """What the heads give for observations [N, D]: (policy outputs [N, P], values [N])."""
+        policy_features = self._hidden(self.policy_layers, observations)
+        if self.value_layers is None:
+            value_features = policy_features
+        else:
+            value_features = self._hidden(self.value_layers, observations)
+        return _affine(self.policy_head, policy_features), _affine(self.value_head, value_features)[:, 0]
+
+    def values(self, observations: Float32Array) -> Float32Array:
+        """Values [N] of observations [N, D]."""
+        layers = self.policy_layers if self.value_layers is None else self.value_layers
+        return _affine(self.value_head, self._hidden(layers, observations))[:, 0]
+
+    def _hidden(self, layers: Sequence[Layer], x: Float32Array) -> Float32Array:
+        for layer in layers:
+            x = _affine(layer, x)
+            self.activation(x)
+        return x
+
+
+def tanh_in_place(x: Float32Array) -> None:
+    """x <- tanh(x)."""
+    np.tanh(x, out=x)
+
+
+def relu_in_place(x: Float32Array) -> None:
+    """x <- max(x, 0)."""
+    np.maximum(x, 0.0, out=x)
+
+
+def sample_categorical(
+    logits: Float32Array, generator: np.random.Generator
+) -> tuple[NDArray[np.int64], Float32Array]:
+    """One of K actions a row, by the Gumbel maximum; an action with a logit of -inf is never drawn.
+
+    logits: [N, K], unnormalised. Returns (actions [N], their log-probabilities [N]).
+    """
+    actions = (logits + generator.gumbel(size=logits.shape)).argmax(axis=1)
+    shifted = logits - np.maximum.reduce(logits, axis=1, keepdims=True)
+    chosen = shifted[np.arange(len(logits)), actions]
+    return actions, chosen - np.log(np.add.reduce(np.exp(shifted), axis=1))
+
+
+def sample_multi_categorical(
+    logits: Float32Array, sizes: Sequence[int], generator: np.random.Generator
+) -> tuple[NDArray[np.int64], Float32Array]:
+    """Several independent choices a row.
+
+    logits: [N, sum of sizes]. Returns (actions [N, len(sizes)], joint log-probabilities [N]).
+    """
+    actions = np.empty((len(logits), len(sizes)), dtype=np.int64)
+    log_probs = np.zeros(len(logits), dtype=np.float32)
+    start = 0
+    for i, size in enumerate(sizes):
+        actions[:, i], component = sample_categorical(logits[:, start : start + size], generator)
+        log_probs += component
+        start += size
+    return actions, log_probs
+
+
+def sample_bernoulli(
+    logits: Float32Array, generator: np.random.Generator
+) -> tuple[NDArray[np.int64], Float32Array]:
+    """K independent bits a row.
+
+    logits: [N, K], log-odds of a one. Returns (actions [N, K], joint log-probabilities [N]).
+    """
+    actions = (logits + generator.logistic(size=logits.shape) > 0).astype(np.int64)
+    # log sigmoid(x) for a one, log sigmoid(-x) for a zero.
+    signed = np.where(actions == 1, logits, -logits)
+    return actions, -np.logaddexp(np.float32(0.0), -signed).sum(axis=1)
+
+
+def sample_gaussian(
+    mean: Float32Array, log_std: Float32Array, generator: np.random.Generator
+) -> tuple[Float32Array, Float32Array]:
+    """D independent real numbers a row.
+
+    mean: [N, D]; log_std: [D]. Returns (actions [N, D], joint log-densities [N]).
+    """
+    noise: Float32Array = generator.standard_normal(mean.shape, dtype=np.float32)
+    deviation: Float32Array = np.exp(log_std)
+    actions: Float32Array = np.add(mean, deviation * noise, dtype=np.float32)
+    # Taken back from the rounded action, as a learner must, not from the noise that it was made of.
+    z = (actions - mean) / deviation
+    constant = log_std.sum() + np.float32(_HALF_LOG_TWO_PI * len(log_std))
+    return actions, np.float32(-0.5) * (z * z).sum(axis=1) - constant
+
+
+def most_probable_categorical(logits: Float32Array, sizes: Sequence[int]) -> NDArray[np.int64]:
+    """The largest logit of each component. logits: [N, sum of sizes]. Returns [N, len(sizes)]."""
+    ends = np.cumsum(sizes)
+    parts = [logits[:, end - size : end].argmax(axis=1) for end, size in zip(ends, sizes, strict=True)]
+    return np.stack(parts, axis=1)
+
+
+def _affine(layer: Layer, x: Float32Array) -> Float32Array:
+    y: Float32Array = np.dot(x, layer.weight)  # less overhead than the operator @
+    y += layer.bias
+    return y

@@ -1,0 +1,234 @@
+"""The typed items that flow through a reinforcement learning plan: plain numpy data, and nothing that
+computes.
+
+Apart from the code that makes and consumes them, so that a stage's signature says what it needs: a plan that
+forgets the advantages hands `Trajectories` to a learner of `Advantages`, and the type checker refuses it.
+Every batch has `steps`, the number of real environment steps in it, and `concatenate`. Nothing here, and
+nothing that is given one of these, writes to its arrays: those that arrive from another process are read-only
+views.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Self, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeflow.rl.episodes import EpisodeStats
+from pipeflow.rl.running_moments import Moments
+
+ObservationArray: TypeAlias = NDArray[np.float32 | np.uint8]
+"""Encoded observations: float32 vectors, or uint8 images, channels first."""
+
+ActionArray: TypeAlias = NDArray[np.int64 | np.float32]
+"""Actions as a policy samples them: int64 indices, or float32 values before any clipping."""
+
+
+@dataclass(frozen=True, eq=False)
+class Trajectories:
+    """T consecutive vector steps of N sub-environments, time-major, with what the acting policy computed.
+
+    observations: [T, N, *obs], as the policy saw them, normalised where the worker normalises. actions: [T,
+    N, *act] in the policy's form. log_probs: [T, N], of these actions under the acting policy. values: [T,
+    N], V(observations). next_values: [T, N], V of the true next observation: the final observation at a
+    truncation, the next one otherwise, at the fragment's end too; without meaning where `terminated`.
+    rewards: [T, N], unscaled. reward_scale: [N], the factor that a learner's returns apply; ones when off.
+    terminated, truncated: [T, N] bool. valid: [T, N] bool; False marks the reset rows of NEXT_STEP
+    environments. version: of the weights acted with. episodes: those that finished in these steps.
+    observation_moments, return_moments: of these steps alone, before normalisation; None when off.
+    """
+
+    observations: ObservationArray
+    actions: ActionArray
+    log_probs: NDArray[np.float32]
+    values: NDArray[np.float32]
+    next_values: NDArray[np.float32]
+    rewards: NDArray[np.float32]
+    reward_scale: NDArray[np.float32]
+    terminated: NDArray[np.bool_]
+    truncated: NDArray[np.bool_]
+    valid: NDArray[np.bool_]
+    version: int
+    episodes: EpisodeStats = field(default_factory=EpisodeStats.none)
+    observation_moments: Moments | None = None
+    return_moments: Moments | None = None
+
+    @property
+    def steps(self) -> int:
+        """Number of real environment steps: rows that are valid."""
+        return int(np.count_nonzero(self.valid))
+
+    @classmethod
+    def concatenate(cls, items: Sequence[Self]) -> Self:
+        """The same T steps of all sub-environments, side by side along N; the version is the oldest.
+
+        Raises ValueError if there is no item, or if the items differ in T.
+        """
+        if len(items) == 1:
+            return items[0]
+        _require_items(cls.__name__, items)
+        lengths = sorted({len(item.rewards) for item in items})
+        if len(lengths) > 1:
+            raise ValueError(
+                f"trajectories of {lengths} steps cannot stand side by side; collect fragments of one "
+                "length, or compute advantages first, whose rows concatenate freely"
+            )
+        return cls(
+            observations=np.concatenate([item.observations for item in items], axis=1),
+            actions=np.concatenate([item.actions for item in items], axis=1),
+            log_probs=np.concatenate([item.log_probs for item in items], axis=1),
+            values=np.concatenate([item.values for item in items], axis=1),
+            next_values=np.concatenate([item.next_values for item in items], axis=1),
+            rewards=np.concatenate([item.rewards for item in items], axis=1),
+            reward_scale=np.concatenate([item.reward_scale for item in items]),
+            terminated=np.concatenate([item.terminated for item in items], axis=1),
+            truncated=np.concatenate([item.truncated for item in items], axis=1),
+            valid=np.concatenate([item.valid for item in items], axis=1),
+            version=min(item.version for item in items),
+            episodes=_merged_episodes([item.episodes for item in items]),
+            observation_moments=merged_moments([item.observation_moments for item in items]),
+            return_moments=merged_moments([item.return_moments for item in items]),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Advantages:
+    """B real steps, in no order that matters, with the targets that an on-policy learner needs.
+
+    observations: [B, *obs]. actions: [B, *act]. log_probs, values: [B], of the acting policy. advantages,
+    value_targets: [B], of scaled rewards. The rest as in `Trajectories`.
+    """
+
+    observations: ObservationArray
+    actions: ActionArray
+    log_probs: NDArray[np.float32]
+    values: NDArray[np.float32]
+    advantages: NDArray[np.float32]
+    value_targets: NDArray[np.float32]
+    version: int
+    episodes: EpisodeStats = field(default_factory=EpisodeStats.none)
+    observation_moments: Moments | None = None
+    return_moments: Moments | None = None
+
+    @property
+    def steps(self) -> int:
+        """Number of rows B."""
+        return len(self.advantages)
+
+    @classmethod
+    def concatenate(cls, items: Sequence[Self]) -> Self:
+        """The rows of all items in order; the version is the oldest.
+
+        Raises ValueError if there is no item.
+        """
+        if len(items) == 1:
+            return items[0]
+        _require_items(cls.__name__, items)
+        return cls(
+            observations=np.concatenate([item.observations for item in items]),
+            actions=np.concatenate([item.actions for item in items]),
+            log_probs=np.concatenate([item.log_probs for item in items]),
+            values=np.concatenate([item.values for item in items]),
+            advantages=np.concatenate([item.advantages for item in items]),
+            value_targets=np.concatenate([item.value_targets for item in items]),
+            version=min(item.version for item in items),
+            episodes=_merged_episodes([item.episodes for item in items]),
+            observation_moments=merged_moments([item.observation_moments for item in items]),
+            return_moments=merged_moments([item.return_moments for item in items]),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Transitions:
+    """B steps, each on its own, as replay stores them.
+
+    observations, next_observations: [B, *obs]; the next one is the true one, also where an episode ended.
+    actions: [B, *act]. rewards: [B], summed over n steps where n > 1. terminated: [B] bool; a truncation is
+    not one. discounts: [B], the factor of the value of `next_observations`: gamma^n, before any zeroing at
+    termination.
+    """
+
+    observations: ObservationArray
+    actions: ActionArray
+    rewards: NDArray[np.float32]
+    next_observations: ObservationArray
+    terminated: NDArray[np.bool_]
+    discounts: NDArray[np.float32]
+
+    @property
+    def steps(self) -> int:
+        """Number of rows B."""
+        return len(self.rewards)
+
+    @classmethod
+    def concatenate(cls, items: Sequence[Self]) -> Self:
+        """The rows of all items in order.
+
+        Raises ValueError if there is no item.
+        """
+        if len(items) == 1:
+            return items[0]
+        _require_items(cls.__name__, items)
+        return cls(
+            observations=np.concatenate([item.observations for item in items]),
+            actions=np.concatenate([item.actions for item in items]),
+            rewards=np.concatenate([item.rewards for item in items]),
+            next_observations=np.concatenate([item.next_observations for item in items]),
+            terminated=np.concatenate([item.terminated for item in items]),
+            discounts=np.concatenate([item.discounts for item in items]),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """A snapshot of a policy, with the statistics that its inputs are normalised by.
+
+    version: number of updates that made it. parameters: every tensor of the policy by name, buffers too.
+    observation_moments, return_moments: merged over all workers; None where nothing is normalised.
+    """
+
+    version: int
+    # A module may keep tensors of several dtypes; each array keeps its own.
+    parameters: Mapping[str, NDArray[np.generic]]
+    observation_moments: Moments | None = None
+    return_moments: Moments | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """What one update of a learner did.
+
+    version: updates so far, this one included. steps: environment steps in this batch. lifetime_steps:
+    environment steps trained on in the whole life of the run. episodes: those that finished in this batch.
+    metrics: by name, such as policy_loss, value_loss, entropy, approx_kl, grad_norm, learning_rate.
+    """
+
+    version: int
+    steps: int
+    lifetime_steps: int
+    episodes: EpisodeStats
+    metrics: Mapping[str, float]
+
+
+def merged_moments(items: Sequence[Moments | None]) -> Moments | None:
+    """The moments of all items together; None when none of them has any."""
+    merged: Moments | None = None
+    for item in items:
+        if item is not None:
+            merged = item if merged is None else merged.merged(item)
+    return merged
+
+
+def _merged_episodes(items: Sequence[EpisodeStats]) -> EpisodeStats:
+    merged = EpisodeStats.none()
+    for item in items:
+        merged = merged.merged(item)
+    return merged
+
+
+def _require_items(name: str, items: Sequence[object]) -> None:
+    if not items:
+        raise ValueError(f"{name}.concatenate was given no item; give it at least one")

@@ -1,0 +1,220 @@
+"""What every learner has: parameters, an optimiser with its guards, statistics, counters, and a state to
+save.
+
+Apart from the algorithms, which add only what they optimise. A learner is an actor's class: it is made inside
+its process, and what goes in and out of its methods is plain numpy data. It holds no random generator:
+whatever is random in an update is drawn from the seed and the number of the update, so the counters alone say
+where a run stands.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from pipeflow.rl.batches import Advantages, Trajectories, Weights, merged_moments
+from pipeflow.rl.policies import PolicySpec
+from pipeflow.rl.running_moments import Moments
+from pipeflow.rl.schedules import Schedule, as_schedule
+from pipeflow.rl.seeding import derive_seed
+
+StateValue: TypeAlias = "NDArray[np.generic] | int | float"
+"""What a saved state holds under a name: a checkpoint keeps arrays as arrays, and numbers as JSON."""
+
+_ADAM_EPSILON = 1e-5  # Huang et al., "The 37 Implementation Details of PPO" (2022), detail 3
+
+
+@dataclass(frozen=True)
+class StepOutcome:
+    """What one optimiser step did. gradient_norm: before clipping. applied: False if it was skipped."""
+
+    gradient_norm: float
+    applied: bool
+
+
+def clipped_step(
+    optimizer: torch.optim.Optimizer, parameter: nn.Parameter, max_norm: float | None
+) -> StepOutcome:
+    """Scale the gradient down to a norm of `max_norm`, then step; a norm that is not finite skips the step.
+
+    Clipping cannot mend a nan: it would spread to every parameter, and nothing would bring them back.
+    parameter: what `optimizer` optimises, with its gradient. max_norm: None clips nothing.
+    """
+    gradient = _gradient(parameter)
+    norm = float(torch.linalg.vector_norm(gradient))
+    if not math.isfinite(norm):
+        return StepOutcome(norm, applied=False)
+    if max_norm is not None and norm > max_norm:
+        gradient.mul_(max_norm / norm)
+    optimizer.step()
+    return StepOutcome(norm, applied=True)
+
+
+def flatten_parameters(module: nn.Module) -> nn.Parameter:
+    """One parameter that shares its memory, and its gradient's, with all parameters of the module.
+
+    An optimiser of this one parameter does in one operator what it would do in one for each of many; with
+    small networks that is a tenth of an update's time. Only moving the module to another device undoes the
+    sharing.
+    Raises ValueError if the parameters differ in dtype or device.
+    """
+    parameters = list(module.parameters())
+    kinds = {(parameter.dtype, parameter.device) for parameter in parameters}
+    if len(kinds) != 1:
+        raise ValueError(f"parameters of several dtypes or devices cannot share one tensor: {kinds}")
+    flat = nn.Parameter(torch.cat([parameter.detach().reshape(-1) for parameter in parameters]))
+    flat.grad = torch.zeros_like(flat)
+    start = 0
+    for parameter in parameters:
+        end = start + parameter.numel()
+        parameter.data = flat.data[start:end].view_as(parameter)
+        # Given a gradient, autograd adds to it in place; given none, it would make one of its own memory.
+        parameter.grad = flat.grad[start:end].view_as(parameter)
+        start = end
+    return flat
+
+
+class Learner:
+    """A policy's parameters, Adam, and what must be saved with them.
+
+    policy: built from the seed, as a `RolloutWorker` of the same seed builds it, so both start from equal
+    weights. lr: learning rate, a number or a schedule over environment steps trained on. max_grad_norm:
+    global norm that gradients are clipped to, None for no clipping. seed: of the parameters and of whatever
+    an update draws. device: torch's name for where the network is.
+    """
+
+    def __init__(
+        self,
+        policy: PolicySpec,
+        *,
+        lr: float | Schedule = 3e-4,
+        max_grad_norm: float | None = 0.5,
+        seed: int = 0,
+        device: str = "cpu",
+    ) -> None:
+        self._device = torch.device(device)
+        self._policy = policy.build(derive_seed(seed, "policy"), device)
+        self._parameters = flatten_parameters(self._policy)
+        self._lr = as_schedule(lr)
+        self._max_grad_norm = max_grad_norm
+        self._seed = seed
+        self._optimizer = torch.optim.Adam([self._parameters], lr=self._lr(0), eps=_ADAM_EPSILON, fused=True)
+        self._version = 0
+        self._lifetime_steps = 0
+        self._skipped_updates = 0
+        self._observation_moments: Moments | None = None
+        self._return_moments: Moments | None = None
+
+    @property
+    def version(self) -> int:
+        """Number of updates so far: the version of the weights."""
+        return self._version
+
+    @property
+    def lifetime_steps(self) -> int:
+        """Environment steps trained on, over all runs that this state went through."""
+        return self._lifetime_steps
+
+    def weights(self) -> Weights:
+        """A copy of the parameters and of the statistics; later updates do not change it."""
+        parameters = self._policy.parameters_numpy()
+        for array in parameters.values():
+            array.setflags(write=False)
+        return Weights(self._version, parameters, self._observation_moments, self._return_moments)
+
+    def state(self) -> dict[str, StateValue]:
+        """All that the next update depends on, under flat names: parameters, optimiser, statistics,
+        counters."""
+        state: dict[str, StateValue] = {
+            "version": self._version,
+            "lifetime_steps": self._lifetime_steps,
+            "skipped_updates": self._skipped_updates,
+        }
+        for name, array in self._policy.parameters_numpy().items():
+            state[f"parameters/{name}"] = array
+        for key, value in self._optimizer.state[self._parameters].items():
+            state[f"optimizer/{key}"] = value.detach().cpu().numpy().copy()
+        for quantity, moments in (
+            ("observation", self._observation_moments),
+            ("return", self._return_moments),
+        ):
+            if moments is not None:
+                state[f"moments/{quantity}/count"] = moments.count
+                state[f"moments/{quantity}/mean"] = moments.mean
+                state[f"moments/{quantity}/variance"] = moments.variance
+        return state
+
+    def load_state(self, state: Mapping[str, StateValue], /) -> None:
+        """Go on where the learner that gave this state stood; the next update is bit for bit the one it would
+        have made.
+
+        Raises ValueError if the state is of another policy.
+        """
+        self._policy.load_numpy(_arrays_under("parameters/", state))
+        saved = _arrays_under("optimizer/", state)
+        self._optimizer.state[self._parameters] = {
+            key: torch.tensor(value, device=self._device) for key, value in saved.items()
+        }
+        self._observation_moments = _moments("observation", state)
+        self._return_moments = _moments("return", state)
+        self._version = _integer("version", state)
+        self._lifetime_steps = _integer("lifetime_steps", state)
+        self._skipped_updates = _integer("skipped_updates", state)
+
+    def _begin_update(self) -> float:
+        """Set the learning rate in force at this point of the run, and return it."""
+        lr = self._lr(self._lifetime_steps)
+        for group in self._optimizer.param_groups:
+            group["lr"] = lr
+        return lr
+
+    def _descend(self, loss: Tensor) -> StepOutcome:
+        """One guarded optimiser step down the gradient of `loss`."""
+        _gradient(self._parameters).zero_()
+        torch.autograd.backward(loss)
+        outcome = clipped_step(self._optimizer, self._parameters, self._max_grad_norm)
+        if not outcome.applied:
+            self._skipped_updates += 1
+        return outcome
+
+    def _end_update(self, batch: Advantages | Trajectories) -> None:
+        """Count the update, and take in the statistics that came with its batch."""
+        self._version += 1
+        self._lifetime_steps += batch.steps
+        self._observation_moments = merged_moments([self._observation_moments, batch.observation_moments])
+        self._return_moments = merged_moments([self._return_moments, batch.return_moments])
+
+
+def _gradient(parameter: nn.Parameter) -> Tensor:
+    gradient = parameter.grad
+    assert gradient is not None  # flatten_parameters gave it one, and nothing takes it away
+    return gradient
+
+
+def _arrays_under(prefix: str, state: Mapping[str, StateValue]) -> dict[str, NDArray[np.generic]]:
+    return {
+        name.removeprefix(prefix): value
+        for name, value in state.items()
+        if name.startswith(prefix) and isinstance(value, np.ndarray)
+    }
+
+
+def _moments(quantity: str, state: Mapping[str, StateValue]) -> Moments | None:
+    count = state.get(f"moments/{quantity}/count")
+    if count is None:
+        return None
+    mean, variance = state[f"moments/{quantity}/mean"], state[f"moments/{quantity}/variance"]
+    return Moments(float(count), np.array(mean, np.float64), np.array(variance, np.float64))
+
+
+def _integer(name: str, state: Mapping[str, StateValue]) -> int:
+    if name not in state:
+        raise ValueError(f"the learner's state has no {name!r}; give load_state what state() returned")
+    return int(state[name])

@@ -1,0 +1,117 @@
+"""Losses and their parts as pure torch functions: no modules, no state, one formula each.
+
+Apart from the learners, which decide what is optimised when, so that a formula can be read and tested by
+hand. `log_ratio` is everywhere log pi_new(a|s) - log pi_old(a|s), per row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+
+def clipped_surrogate_loss(log_ratio: Tensor, advantages: Tensor, clip: float) -> Tensor:
+    """PPO's policy loss, to be minimised.
+
+    log_ratio, advantages: [B]. clip: the distance of the probability ratio from 1 beyond which nothing is
+    gained.
+    Returns a scalar, the mean over rows.
+    Source: Schulman et al., "Proximal Policy Optimization Algorithms" (2017), equation 7.
+    """
+    ratio = log_ratio.exp()
+    return -torch.min(ratio * advantages, ratio.clamp(1.0 - clip, 1.0 + clip) * advantages).mean()
+
+
+def value_loss(
+    values: Tensor, targets: Tensor, old_values: Tensor | None = None, clip: float | None = None
+) -> Tensor:
+    """Mean squared error of the values; with `clip`, the worse of the error before and after clipping the
+    change.
+
+    values, targets, old_values: [B]; old_values are those that the acting policy gave, needed with `clip`.
+    Raises ValueError if `clip` is given without old_values.
+    Source of the clipping: Huang et al., "The 37 Implementation Details of PPO" (2022), detail 9.
+    """
+    if clip is None:
+        return torch.nn.functional.mse_loss(values, targets)
+    if old_values is None:
+        raise ValueError("value_loss with clip needs old_values, the values that the acting policy gave")
+    clipped = old_values + (values - old_values).clamp(-clip, clip)
+    return torch.max((values - targets).square(), (clipped - targets).square()).mean()
+
+
+def kl_k1(log_ratio: Tensor) -> Tensor:
+    """KL(old || new) as the mean of -log_ratio over actions of the old policy: unbiased, but often negative.
+
+    Source: Schulman, "Approximating KL Divergence" (2020), k1. Do not stop early on it: see `approx_kl`.
+    """
+    return -log_ratio.mean()
+
+
+def approx_kl(log_ratio: Tensor) -> Tensor:
+    """KL(old || new) as the mean of ratio - 1 - log_ratio over actions of the old policy: unbiased and never
+    negative.
+
+    Source: Schulman, "Approximating KL Divergence" (2020), k3.
+    """
+    return (log_ratio.expm1() - log_ratio).mean()
+
+
+def clip_fraction(log_ratio: Tensor, clip: float) -> Tensor:
+    """The share of rows whose probability ratio is further than `clip` from 1."""
+    return (log_ratio.expm1().abs() > clip).float().mean()
+
+
+def normalise_advantages(advantages: Tensor, mask: Tensor | None = None, epsilon: float = 1e-8) -> Tensor:
+    """Advantages with mean 0 and standard deviation 1, by the population's standard deviation.
+
+    advantages: any shape. mask: the same shape, False where a row does not count; those become 0.
+    A single row, and rows that are all equal, become 0: there is nothing to prefer among them.
+    """
+    # In float64 the mean of equal float32 numbers is exact, so that no rounding is blown up by 1 / epsilon.
+    wide = advantages.double()
+    if mask is None:
+        variance, mean = torch.var_mean(wide, correction=0)
+        return ((wide - mean) / (variance.sqrt() + epsilon)).to(advantages.dtype)
+    weights = mask.double()
+    count = weights.sum().clamp(min=1.0)
+    mean = (wide * weights).sum() / count
+    centred = (wide - mean) * weights
+    deviation = (centred.square().sum() / count).sqrt()
+    return (centred / (deviation + epsilon)).to(advantages.dtype)
+
+
+def weighted_mean_gradients(gradients: Sequence[Tensor | None], sizes: Sequence[int]) -> Tensor:
+    """The gradient of the mean over all samples, from the mean gradients of shards of different sizes.
+
+    gradients: one tensor a shard, equally shaped; whatever stands for a shard without samples is not read.
+    sizes: number of samples of each shard.
+    Raises ValueError if there is no sample at all, or if a shard with samples has no gradient.
+    """
+    total = sum(sizes)
+    if total <= 0:
+        raise ValueError(
+            f"there is no sample in any of {len(sizes)} shards, so there is no mean gradient; skip the update"
+        )
+    mean: Tensor | None = None
+    for shard, (gradient, size) in enumerate(zip(gradients, sizes, strict=True)):
+        if size == 0:
+            continue
+        if gradient is None:
+            raise ValueError(
+                f"shard {shard} has {size} samples but no gradient; give None for empty shards only"
+            )
+        share = gradient * (size / total)
+        mean = share if mean is None else mean + share
+    assert mean is not None  # total > 0: some shard had samples
+    return mean
+
+
+def explained_variance(values: Tensor, targets: Tensor) -> Tensor:
+    """1 - Var(targets - values) / Var(targets): 1 is perfect, 0 no better than a constant; nan where targets
+    are constant."""
+    variance = targets.var(correction=0)
+    unexplained = (targets - values).var(correction=0)
+    return torch.where(variance > 0, 1.0 - unexplained / variance, torch.nan)

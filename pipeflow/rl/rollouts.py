@@ -1,0 +1,161 @@
+"""The rollout worker: an actor that steps environments under the current policy and hands out trajectories.
+
+Apart from the environments, which know nothing of policies, and from the returns, which are a stage of the
+plan. This is where the convention of the trajectories is made: which value belongs to which next observation,
+which rows are real, and that statistics are of new data only.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeflow.dsl import current_shard
+from pipeflow.rl.batches import ActionArray, ObservationArray, Trajectories, Weights
+from pipeflow.rl.environments import EnvSpec, EnvStep
+from pipeflow.rl.episodes import EpisodeTracker
+from pipeflow.rl.policies import PolicySpec
+from pipeflow.rl.running_moments import Moments, ReturnTracker
+from pipeflow.rl.seeding import derive_seed
+
+_VARIANCE_FLOOR = (
+    1e-8  # added to the variance of returns, so that the first rewards of zero do not divide by zero
+)
+
+
+class RolloutWorker:
+    """Steps `num_envs` copies of an environment, `fragment_length` vector steps at a time.
+
+    env, policy: descriptions; the policy starts with the weights of a learner of the same seed. seed: of the
+    run; every sub-environment and the sampling of actions get streams of their own from it, the shard's index
+    and nothing else. index: of this worker among its group; None asks the shard that it runs in. gamma:
+    discount of the running returns that scale rewards. normalise_observations, normalise_rewards: collect
+    statistics of what this worker sees, and apply those that came with the last weights; nothing is
+    normalised before the first came.
+    Raises ValueError for an image whose normalisation is asked for: pixels are scaled in the network.
+    """
+
+    def __init__(
+        self,
+        env: EnvSpec,
+        policy: PolicySpec,
+        *,
+        num_envs: int = 8,
+        fragment_length: int = 128,
+        seed: int = 0,
+        index: int | None = None,
+        gamma: float = 0.99,
+        normalise_observations: bool = False,
+        normalise_rewards: bool = False,
+    ) -> None:
+        if num_envs < 1 or fragment_length < 1:
+            raise ValueError(
+                f"num_envs and fragment_length must be at least 1, got {num_envs} and {fragment_length}"
+            )
+        if normalise_observations and policy.observations.is_image:
+            raise ValueError("images are not normalised by statistics, the network scales them; turn it off")
+        index = current_shard() if index is None else index
+        self._env = env.make(num_envs, derive_seed(seed, "worker", index, "environments"))
+        self._generator = np.random.default_rng(derive_seed(seed, "worker", index, "actions"))
+        self._policy = policy.build(derive_seed(seed, "policy"))
+        self._fragment_length = fragment_length
+        self._normalise_observations = normalise_observations
+        self._normalise_rewards = normalise_rewards
+        self._episodes = EpisodeTracker(num_envs)
+        self._returns = ReturnTracker(num_envs, gamma)
+        self._version = 0
+        self._observation_moments: Moments | None = None
+        self._reward_scale = 1.0
+        self._observations: ObservationArray | None = (
+            None  # what to act on next, not normalised; None before the reset
+        )
+
+    def set_weights(self, weights: Weights, /) -> None:
+        """Act with these weights, and normalise with these statistics, from the next `sample` on."""
+        self._policy.load_numpy(weights.parameters)
+        self._version = weights.version
+        if self._normalise_observations:
+            self._observation_moments = weights.observation_moments
+        if self._normalise_rewards and weights.return_moments is not None:
+            self._reward_scale = 1.0 / float(np.sqrt(weights.return_moments.variance + _VARIANCE_FLOOR))
+
+    def sample(self) -> Trajectories:
+        """The next `fragment_length` vector steps; episodes go on over the ends of fragments."""
+        first = self._env.reset() if self._observations is None else self._observations
+        steps, num_envs = self._fragment_length, self._env.num_envs
+        codec, actions_codec = self._env.observations, self._env.actions
+        raw: ObservationArray = np.empty((steps + 1, num_envs, *codec.shape), codec.dtype)
+        seen: ObservationArray = np.empty_like(raw) if self._normalise_observations else raw
+        actions: ActionArray = np.empty((steps, num_envs, *actions_codec.shape), actions_codec.dtype)
+        log_probs = np.empty((steps, num_envs), np.float32)
+        values = np.empty((steps + 1, num_envs), np.float32)
+        rewards = np.empty((steps, num_envs), np.float32)
+        terminated = np.empty((steps, num_envs), np.bool_)
+        truncated = np.empty((steps, num_envs), np.bool_)
+        valid = np.empty((steps, num_envs), np.bool_)
+        returns = np.empty((steps, num_envs)) if self._normalise_rewards else None
+        finals: list[tuple[int, EnvStep]] = []
+
+        raw[0] = first
+        for t in range(steps):
+            if seen is not raw:
+                seen[t] = self._normalised(raw[t])
+            actions[t], log_probs[t], values[t] = self._policy.act(seen[t], self._generator)
+            step = self._env.step(actions[t])
+            raw[t + 1], rewards[t] = step.observations, step.rewards
+            terminated[t], truncated[t], valid[t] = step.terminated, step.truncated, step.valid
+            if len(step.final_indices):
+                finals.append((t, step))
+            self._episodes.update(step.rewards, step.terminated, step.truncated, step.valid)
+            if returns is not None:
+                returns[t] = self._returns.update(step.rewards, step.terminated, step.truncated, step.valid)
+        self._observations = raw[steps].copy()  # a view would hold the whole fragment in memory
+        if seen is not raw:
+            seen[steps] = self._normalised(raw[steps])
+        values[steps] = self._policy.value(seen[steps])
+
+        return Trajectories(
+            observations=seen[:steps],
+            actions=actions,
+            log_probs=log_probs,
+            values=values[:steps],
+            next_values=self._next_values(values[1:], finals),
+            rewards=rewards,
+            reward_scale=np.full(num_envs, self._reward_scale, np.float32),
+            terminated=terminated,
+            truncated=truncated,
+            valid=valid,
+            version=self._version,
+            episodes=self._episodes.collect(),
+            observation_moments=Moments.of(raw[:steps][valid]) if seen is not raw else None,
+            return_moments=None if returns is None else Moments.of(returns[valid]),
+        )
+
+    def close(self) -> None:
+        """Close the environments; the worker cannot sample after it."""
+        self._env.close()
+
+    def _next_values(
+        self, following: NDArray[np.float32], finals: list[tuple[int, EnvStep]]
+    ) -> NDArray[np.float32]:
+        """V of the true next observations: of the following row, but of the final observation at a
+        truncation."""
+        next_values = following.copy()
+        times: list[NDArray[np.intp]] = []
+        columns: list[NDArray[np.int64]] = []
+        observations: list[ObservationArray] = []
+        for t, step in finals:
+            truncated = step.truncated[step.final_indices]
+            if truncated.any():
+                columns.append(step.final_indices[truncated])
+                times.append(np.full(len(columns[-1]), t))
+                observations.append(step.final_observations[truncated])
+        if observations:
+            # All of them at once: one forward pass, however many episodes were truncated.
+            values = self._policy.value(self._normalised(np.concatenate(observations)))
+            next_values[np.concatenate(times), np.concatenate(columns)] = values
+        return next_values
+
+    def _normalised(self, observations: ObservationArray) -> ObservationArray:
+        moments = self._observation_moments
+        return observations if moments is None else moments.normalise(observations)

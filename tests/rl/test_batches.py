@@ -1,0 +1,109 @@
+"""Batches: what concatenation keeps, merges and refuses."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pipeflow.rl.batches import Advantages, Trajectories, Transitions, merged_moments
+from pipeflow.rl.episodes import EpisodeStats
+from pipeflow.rl.running_moments import Moments
+
+
+def trajectories(steps: int, num_envs: int, version: int, scale: float = 1.0) -> Trajectories:
+    shape = (steps, num_envs)
+    numbers = np.full(shape, version, np.float32)
+    valid = np.ones(shape, np.bool_)
+    valid[0, 0] = False
+    return Trajectories(
+        observations=np.full((*shape, 3), version, np.float32),
+        actions=np.full(shape, version),
+        log_probs=numbers,
+        values=numbers,
+        next_values=numbers,
+        rewards=numbers,
+        reward_scale=np.full(num_envs, scale, np.float32),
+        terminated=np.zeros(shape, np.bool_),
+        truncated=np.zeros(shape, np.bool_),
+        valid=valid,
+        version=version,
+        episodes=EpisodeStats(np.array([float(version)]), np.array([steps])),
+        observation_moments=Moments.of(np.full((2, 3), float(version))),
+    )
+
+
+def advantages(rows: int, version: int) -> Advantages:
+    numbers = np.full(rows, version, np.float32)
+    return Advantages(
+        observations=np.full((rows, 3), version, np.float32),
+        actions=np.full(rows, version),
+        log_probs=numbers,
+        values=numbers,
+        advantages=numbers,
+        value_targets=numbers,
+        version=version,
+        episodes=EpisodeStats(np.array([float(version)]), np.array([rows])),
+        return_moments=Moments.of(np.full(rows, float(version))),
+    )
+
+
+def test_trajectories_count_valid_rows_only() -> None:
+    assert trajectories(4, 2, version=1).steps == 7
+
+
+def test_trajectories_join_along_the_environments() -> None:
+    joined = Trajectories.concatenate(
+        [trajectories(4, 2, version=2, scale=0.5), trajectories(4, 3, version=1)]
+    )
+    assert joined.observations.shape == (4, 5, 3)
+    assert joined.rewards[0].tolist() == [2, 2, 1, 1, 1]
+    assert joined.reward_scale.tolist() == [0.5, 0.5, 1, 1, 1]
+    assert joined.steps == 7 + 11
+    assert joined.version == 1
+    assert joined.episodes.returns.tolist() == [2.0, 1.0]
+    assert joined.observation_moments is not None
+    assert (joined.observation_moments.count, joined.observation_moments.mean[0]) == (4, 1.5)
+
+
+def test_trajectories_of_different_lengths_do_not_join() -> None:
+    with pytest.raises(ValueError, match=r"\[3, 4\] steps cannot stand side by side"):
+        Trajectories.concatenate([trajectories(4, 2, version=1), trajectories(3, 2, version=1)])
+
+
+def test_advantages_join_row_by_row() -> None:
+    joined = Advantages.concatenate([advantages(2, version=5), advantages(1, version=4)])
+    assert joined.steps == 3
+    assert joined.actions.tolist() == [5, 5, 4]
+    assert joined.version == 4
+    assert joined.episodes.count == 2
+    assert joined.return_moments is not None
+    assert joined.return_moments.count == 3
+    assert joined.observation_moments is None
+
+
+def test_transitions_join_row_by_row() -> None:
+    one = Transitions(
+        observations=np.zeros((1, 3), np.float32),
+        actions=np.zeros(1, np.int64),
+        rewards=np.ones(1, np.float32),
+        next_observations=np.zeros((1, 3), np.float32),
+        terminated=np.ones(1, np.bool_),
+        discounts=np.full(1, 0.99, np.float32),
+    )
+    joined = Transitions.concatenate([one, one])
+    assert (joined.steps, joined.terminated.tolist()) == (2, [True, True])
+
+
+def test_a_single_item_is_handed_on_without_a_copy() -> None:
+    item = advantages(2, version=1)
+    assert Advantages.concatenate([item]) is item
+
+
+@pytest.mark.parametrize("kind", [Trajectories, Advantages, Transitions])
+def test_nothing_cannot_be_joined(kind: type[Trajectories | Advantages | Transitions]) -> None:
+    with pytest.raises(ValueError, match=f"{kind.__name__}.concatenate was given no item"):
+        kind.concatenate([])
+
+
+def test_moments_of_items_without_any_are_none() -> None:
+    assert merged_moments([None, None]) is None
