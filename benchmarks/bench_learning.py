@@ -96,7 +96,7 @@ def train(case: Case, seed: int) -> Outcome:
             if latest:
                 steps.append(report.lifetime_steps)
                 returns.append(round(sum(latest) / len(latest), 2))
-            weights = run.ask(learner, PPOLearner.weights)[0]
+        weights = run.ask(learner, PPOLearner.weights)[0]
     seconds = time.perf_counter() - started
     played = evaluate(config.env, PolicySpec.for_env(config.env), weights, episodes=20, seed=seed)
     return Outcome(seed, steps, returns, round(played.mean_return, 2), round(seconds, 1))
@@ -135,9 +135,8 @@ def table(results: dict[str, list[Outcome]]) -> str:
         if outcomes:
             evaluations = ", ".join(f"{outcome.evaluation:g}" for outcome in outcomes)
             seconds = ", ".join(f"{outcome.seconds:.0f}" for outcome in outcomes)
-            lines.append(
-                f"| {case.name} | {case.steps:,} | {evaluations} | {case.threshold:g} | {case.source} | {seconds} |"
-            )
+            cells = (case.name, f"{case.steps:,}", evaluations, f"{case.threshold:g}", case.source, seconds)
+            lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 

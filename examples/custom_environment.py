@@ -12,6 +12,7 @@ import gymnasium
 import numpy as np
 from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from pipeflow import take
 from pipeflow.algorithms.ppo import PPOConfig, ppo
@@ -29,6 +30,7 @@ class Corridor(gymnasium.Env[Observation, np.int64]):
         self._length = length
         self._position = 0
 
+    @override
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
@@ -36,6 +38,7 @@ class Corridor(gymnasium.Env[Observation, np.int64]):
         self._position = 0
         return self._observed(), {}
 
+    @override
     def step(self, action: np.int64) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         self._position = max(0, self._position + (1 if action == 1 else -1))
         done = self._position == self._length

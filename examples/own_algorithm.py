@@ -22,15 +22,15 @@ class ReinforceLearner(Learner):
     """One step up the policy gradient for every batch."""
 
     def update(self, batch: Advantages) -> Report:
-        self._begin_update()
+        self.begin_update()
         log_probs, _, values = self.policy.evaluate(
             torch.tensor(batch.observations), torch.tensor(batch.actions)
         )
         advantages = torch.tensor(batch.advantages)
         gain = (log_probs * (advantages - advantages.mean()) / (advantages.std() + 1e-8)).mean()
         error = (values - torch.tensor(batch.value_targets)).square().mean()
-        self._descend(0.5 * error - gain)
-        self._end_update(batch)
+        self.descend(0.5 * error - gain)
+        self.end_update(batch)
         return Report(self.version, batch.steps, self.lifetime_steps, batch.episodes, {"gain": gain.item()})
 
 

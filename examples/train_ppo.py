@@ -22,7 +22,7 @@ def main(steps: int) -> None:
     with plan.until(lambda report: report.lifetime_steps >= steps).run() as run:
         for report in run:
             print(f"{report.lifetime_steps:>7} steps  mean return {report.episodes.mean_return:6.1f}")
-            weights = run.ask(learner, PPOLearner.weights)[0]
+        weights = run.ask(learner, PPOLearner.weights)[0]
     played = evaluate(config.env, PolicySpec.for_env(config.env), weights, episodes=20, seed=1)
     print(f"greedy: {played.mean_return:.1f} over {played.count} episodes")
 

@@ -90,9 +90,7 @@ class PPOConfig:
 
 def ppo(config: PPOConfig) -> Stream[Report]:
     """PPO's plan: every round is sampled with the newest weights, and gives one report."""
-    policy = PolicySpec.for_env(
-        config.env, hidden=config.hidden, activation=config.activation, shared_trunk=config.shared_trunk
-    )
+    policy = policy_of(config)
     workers = actors(
         RolloutWorker, config.workers, config.env, policy, num_envs=config.num_envs,
         fragment_length=config.fragment_length, seed=config.seed, gamma=config.gamma,
@@ -111,6 +109,13 @@ def ppo(config: PPOConfig) -> Stream[Report]:
         | Advantages.concatenate
         | learner.stage(PPOLearner.update)
         | sync_weights(learner, workers)
+    )
+
+
+def policy_of(config: PPOConfig) -> PolicySpec:
+    """The policy that the plan trains; an evaluation of its weights needs the same."""
+    return PolicySpec.for_env(
+        config.env, hidden=config.hidden, activation=config.activation, shared_trunk=config.shared_trunk
     )
 
 

@@ -34,7 +34,6 @@ from pipeflow.dsl.sourced import Source as Source
 from pipeflow.dsl.sourced import Sourced as Sourced
 from pipeflow.dsl.sources import from_items as from_items
 from pipeflow.dsl.sources import from_shards as from_shards
-from pipeflow.dsl.streams import ClassIsNotAStage as ClassIsNotAStage
 from pipeflow.dsl.streams import Merged as Merged
 from pipeflow.dsl.streams import Operator as Operator
 from pipeflow.dsl.streams import ParallelStream as ParallelStream

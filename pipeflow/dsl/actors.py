@@ -9,13 +9,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Generic, ParamSpec, Self, TypeVar, final, overload
 
 from typing_extensions import override
 
 from pipeflow.dsl import nodes
-from pipeflow.dsl.checks import check_fits, check_method, check_positive
-from pipeflow.dsl.item_types import UNKNOWN, name_of, returned_type, taken_type
+from pipeflow.dsl.checks import check_fits, check_method, check_own_shards, check_positive
+from pipeflow.dsl.item_types import name_of, returned_type, taken_type
 from pipeflow.dsl.nodes import Group
 from pipeflow.dsl.signals import Ended, NotReady
 from pipeflow.dsl.sites import call_site, operator_site
@@ -57,7 +58,8 @@ class Placed(Operator, Generic[A_contra, B_co, W_contra]):
     def __ror__(self, left: Any, /) -> Any:
         site = operator_site(self.site)
         stream = expect_either(left, self)
-        check_fits(stream.node, taken_type(self.method, 1), self.name, site)
+        check_own_shards(stream.node, self.group, self.name, site)
+        check_fits(stream.node, taken_type(self.method, 1), self.name, site, source_apart=True)
         node = nodes.Place(
             name=self.name,
             site=site,
@@ -92,10 +94,14 @@ class Send(Operator, Generic[A]):
     group: Group
     method: Callable[[Any, A], object]
 
-    def __ror__(self, left: Stream[A], /) -> Stream[A]:
+    @overload
+    def __ror__(self, left: Stream[Sourced[A, V]], /) -> Stream[Sourced[A, V]]: ...
+    @overload
+    def __ror__(self, left: Stream[A], /) -> Stream[A]: ...
+    def __ror__(self, left: Any, /) -> Any:
         site = operator_site(self.site)
-        stream: Stream[A] = expect_stream(left, self)
-        check_fits(stream.node, taken_type(self.method, 1), self.name, site)
+        stream = expect_stream(left, self)
+        check_fits(stream.node, taken_type(self.method, 1), self.name, site, source_apart=True)
         return Stream(
             nodes.Send(
                 name=self.name,
@@ -162,7 +168,7 @@ class Actors(Generic[W]):
             custom: resources that the cluster's nodes declare by name.
         """
         wanted = {"CPU": cpus, "GPU": gpus, **custom}
-        return Actors(dataclasses.replace(self.group, resources=wanted))
+        return Actors(dataclasses.replace(self.group, resources=MappingProxyType(wanted)))
 
     @override
     def __repr__(self) -> str:
@@ -183,7 +189,12 @@ def actors(factory: Callable[P, W], count: int, /, *args: P.args, **kwargs: P.kw
     """
     check_positive(count, "actors(count)")
     group = Group(
-        factory=factory, count=count, args=args, kwargs=kwargs, name=name_of(factory), site=call_site()
+        factory=factory,
+        count=count,
+        args=args,
+        kwargs=MappingProxyType(kwargs),
+        name=name_of(factory),
+        site=call_site(),
     )
     return Actors(group)
 
@@ -203,6 +214,3 @@ def group_of(plan: Stream[Any], actor_class: type[W]) -> Actors[W]:
         message = f"the plan has {len(found)} groups of {actor_class.__name__}; its groups are: {known}"
         raise LookupError(message)
     return Actors(found[0])
-
-
-__all__ = ["UNKNOWN", "Actors", "Placed", "Send", "actors", "group_of"]

@@ -12,21 +12,31 @@ import sys
 from pipeflow.dsl import nodes
 from pipeflow.dsl.errors import PlanError
 from pipeflow.dsl.item_types import ItemType, fits, show
-from pipeflow.dsl.nodes import Function, Group, Node, walk
+from pipeflow.dsl.nodes import Function, Group, Node, producers_of, walk
 from pipeflow.dsl.sites import Site
 
 
-def check_fits(upstream: Node, wanted: ItemType, stage: str, site: Site) -> None:
+def check_fits(
+    upstream: Node, wanted: ItemType, stage: str, site: Site, *, source_apart: bool = False
+) -> None:
     """Refuse a stage that takes another type than the stream before it delivers.
+
+    Args:
+        upstream: the node before the stage.
+        wanted: the type that the stage takes.
+        stage: the stage's name.
+        site: where it was written.
+        source_apart: the stage takes the item of a `Sourced` stream itself, as one in an actor does.
 
     Raises:
         PlanError: names the stage, what it takes, the stream and what that delivers.
     """
     check_not_drained(upstream, stage, site)
-    if not fits(upstream.item_type, wanted):
+    given = upstream.item_type if source_apart else upstream.delivered_type
+    if not fits(given, wanted):
         message = (
             f"{site}: {stage} takes {show(wanted)}, but {upstream.name} ({upstream.site}) delivers "
-            f"{show(upstream.item_type)}; put a stage between them that makes {show(wanted)}"
+            f"{show(given)}; put a stage between them that makes {show(wanted)}"
         )
         raise PlanError(message)
 
@@ -63,6 +73,17 @@ def check_method(group: Group, method: Function, site: Site) -> None:
         raise PlanError(message)
 
 
+def check_own_shards(upstream: Node, group: Group, stage: str, site: Site) -> None:
+    """Refuse a method of one group as a stage in the shards of another, even of the same class."""
+    for other in producers_of(upstream) if upstream.parallel else ():
+        if other is not group:
+            message = (
+                f"{site}: {stage} runs in {group.name} ({group.site}), but the shards of {upstream.name} "
+                f"({upstream.site}) are in other actors, {other.name} ({other.site}); gather them first"
+            )
+            raise PlanError(message)
+
+
 def _owner(method: Function) -> type | None:
     """The class in whose body the function was written, or None where that cannot be told."""
     path = getattr(method, "__qualname__", "").rpartition(".")[0]
@@ -72,6 +93,26 @@ def _owner(method: Function) -> type | None:
     for part in path.split("."):
         found = getattr(found, part, None)
     return found if isinstance(found, type) else None
+
+
+def check_complete(root: Node) -> None:
+    """Refuse a plan in which an end of a fork or a partition feeds nothing: its buffer would fill for ever.
+
+    Raises:
+        PlanError: names the end.
+    """
+    used: dict[int, set[int]] = {}
+    for node in walk(root):
+        if isinstance(node, nodes.Outlet):
+            used.setdefault(id(node.input), set()).add(node.index)
+    for node in walk(root):
+        if isinstance(node, nodes.Share) and len(used[id(node)]) < node.outlets:
+            unused = min(set(range(node.outlets)) - used[id(node)])
+            message = (
+                f"{node.name}[{unused}] ({node.site}) feeds nothing in this plan; put it into the plan, through "
+                "| drain if only for its side effects, or write .filter instead of a partition"
+            )
+            raise PlanError(message)
 
 
 def check_linear(root: Node) -> None:

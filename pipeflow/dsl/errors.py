@@ -31,14 +31,15 @@ class StageError(RunError):
         stage: the stage's name.
         site: ``file:line`` where the stage was written.
         actor: the actor it ran in, such as ``RolloutWorker[2]``, or ``driver``.
-        item: how many items the stage had been given before this one.
+        item: how many items the stage had been given before this one; -1 where it was not about an item.
     """
 
     def __init__(
         self, stage: str, site: str, actor: str, item: int, cause: BaseException, trace: str
     ) -> None:
         self.stage, self.site, self.actor, self.item, self.trace = stage, site, actor, item, trace
-        message = f"{site}: stage {stage} failed on item {item} in {actor}: {type(cause).__name__}: {cause}"
+        which = f" on item {item}" if item >= 0 else ""
+        message = f"{site}: stage {stage} failed{which} in {actor}: {type(cause).__name__}: {cause}"
         if trace:
             message += f"\n\nThe traceback in {actor}:\n{trace}"
         super().__init__(message)

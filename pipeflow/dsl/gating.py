@@ -122,7 +122,8 @@ def _reading(
     return nodes.Gate(
         name=name,
         site=site,
-        item_type=node.item_type if item_type is None else item_type,
+        # What a predicate narrows on a `Sourced` stream is the whole of it, and `item_type` is of the item alone.
+        item_type=node.item_type if item_type is None or node.sourced else item_type,
         input=node,
         factory=functools.partial(state, function),
         reads=True,

@@ -121,6 +121,13 @@ def returned_type(function: Callable[..., object]) -> ItemType:
     return annotation
 
 
+def returned_class(function: Callable[..., object]) -> type | None:
+    """The class that the function is annotated to return, whatever its parameters; None where that is unknown."""
+    annotation = _hints(function).get("return")
+    found = get_origin(annotation) or annotation
+    return found if isinstance(found, type) and not inspect.isclass(function) else None
+
+
 def list_of(item_type: ItemType) -> ItemType:
     """``list[item_type]``, or plain ``list`` where the item's type is unknown."""
     return list if item_type is UNKNOWN else list[item_type]  # type: ignore[valid-type]  # built at run time
@@ -147,7 +154,7 @@ def _joined(members: list[ItemType]) -> ItemType:
 def name_of(function: Callable[..., object]) -> str:
     """A readable name: ``PPOLearner.update``, ``normalise``, ``lambda``, or the name that a stage was given."""
     given = getattr(function, "name", None)
-    if isinstance(given, str):
+    if isinstance(given, str) and not inspect.isclass(function):
         return given
     qualified: str = getattr(_unwrapped(function), "__qualname__", "") or type(function).__name__
     return qualified.rpartition("<locals>.")[2].replace("<lambda>", "lambda")

@@ -19,6 +19,7 @@ from typing_extensions import override
 
 from pipeflow.dsl.item_types import UNKNOWN, ItemType, show
 from pipeflow.dsl.sites import Site
+from pipeflow.dsl.sourced import Sourced
 
 # The nodes hold functions of every signature. Their types were checked where the stage was written; a node
 # only carries them to the place that calls them, hence `...`.
@@ -101,14 +102,24 @@ class Node:
         return self.keeps_source and all(node.sourced for node in self.inputs if not node.drained)
 
     @property
+    def partly_sourced(self) -> bool:
+        """Whether some of its items may be `Sourced`, as behind a union of such a stream and another."""
+        return self.keeps_source and any(node.partly_sourced for node in self.inputs)
+
+    @property
     def drained(self) -> bool:
         """Whether it delivers nothing and is consumed for its side effects."""
         return False
 
     @property
+    def delivered_type(self) -> ItemType:
+        """The type of what a function on the driver is given: `Sourced` around the item's where it is that."""
+        return Sourced[self.item_type] if self.sourced else self.item_type  # type: ignore[name-defined]
+
+    @property
     def type_name(self) -> str:
         """The stream that the node makes, as a user would write its type."""
-        return f"{'ParallelStream' if self.parallel else 'Stream'}[{show(self.item_type)}]"
+        return f"{'ParallelStream' if self.parallel else 'Stream'}[{show(self.delivered_type)}]"
 
 
 # Sources
@@ -192,6 +203,11 @@ class Gather(OneInput):
     @property
     @override
     def sourced(self) -> bool:
+        return self.with_source
+
+    @property
+    @override
+    def partly_sourced(self) -> bool:
         return self.with_source
 
 
@@ -324,6 +340,15 @@ def walk(root: Node) -> Iterator[Node]:
             seen.add(id(node))
             stack.append((node, True))
             stack.extend((child, False) for child in reversed(node.inputs))
+
+
+def producers_of(node: Node) -> tuple[Group, ...]:
+    """The groups whose actors the shards of a parallel node run in, or the items of a `Sourced` one came from."""
+    if isinstance(node, Produce):
+        return (node.group,)
+    if not (node.parallel or node.sourced):
+        return ()
+    return tuple(group for child in node.inputs for group in producers_of(child))
 
 
 def groups_of(root: Node) -> tuple[Group, ...]:

@@ -6,25 +6,38 @@ How `|` is typed: a stream itself only knows plain callables. Every other operat
 ``__ror__``, generic in the *method* rather than the class, so that ``gather_sync()`` or ``batch(32)`` have no
 type variable left to infer on their own. mypy and pyright then report a stage that does not fit in one line,
 ``Unsupported operand types for | ("Stream[Trajectories]" and "Placed[Advantages, Report, PPOLearner]")``, and
-there is no ladder of overloads to read. docs/typing.md has the alternatives that were tried.
+there is no ladder of overloads to read. A class on the right of ``|`` shows as the item type ``Any | type``
+(see `ClassObject`). docs/typing.md has the alternatives that were tried.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Generic, Literal, Never, NoReturn, Self, TypeVar, final, overload
+from collections.abc import Callable, Sequence
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Generic,
+    Literal,
+    Never,
+    NoReturn,
+    Protocol,
+    Self,
+    TypeVar,
+    final,
+    overload,
+)
 
 from typing_extensions import TypeIs, override
 from typing_extensions import TypeVar as DefaultTypeVar
 
 from pipeflow.dsl import nodes
-from pipeflow.dsl.checks import check_fits, check_linear, check_not_drained, check_positive
+from pipeflow.dsl.checks import check_fits, check_linear, check_method, check_not_drained, check_positive
 from pipeflow.dsl.errors import PlanError
 from pipeflow.dsl.explain import explain, to_mermaid
 from pipeflow.dsl.gating import filter_node, tap_node, until_node
-from pipeflow.dsl.item_types import name_of, returned_type, taken_type, union_of
+from pipeflow.dsl.item_types import name_of, returned_class, returned_type, taken_type, union_of
 from pipeflow.dsl.nodes import Node
 from pipeflow.dsl.sites import Site, call_site, operator_site
 
@@ -34,23 +47,31 @@ if TYPE_CHECKING:
     from pipeflow.lowering.run import Run
 
 
-@final
-class ClassIsNotAStage:
-    """The item type that a checker shows after ``stream | SomeClass``.
-
-    Without it the expression would quietly become a `types.UnionType`, because classes define ``__ror__``.
-    A class is no stage: call it (``gae(0.99, 0.95)``), or map with it (``.map(SomeClass)``).
-    """
-
-
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 U = TypeVar("U")
 V = TypeVar("V")
 A = TypeVar("A")
-M = TypeVar("M")
-R = DefaultTypeVar("R", default=ClassIsNotAStage)
+Message = TypeVar("Message")  # a word, since mypy names it: Cannot infer value of type parameter "Message"
 W_co = DefaultTypeVar("W_co", covariant=True, default=object)
+
+# The type that a stage makes. Any where the stage does not fit, so that only this one is reported and not what
+# follows it as well.
+R = DefaultTypeVar("R", default=Any)
+Class = DefaultTypeVar("Class", bound=type[object], default=Never)
+Class_co = TypeVar("Class_co", covariant=True)
+
+
+class ClassObject(Protocol[Class_co]):
+    """What every class is and no function: here, a class on the right of ``|`` that nobody called.
+
+    Without it ``stream | SomeClass`` would quietly become a `types.UnionType`, because classes define
+    ``__ror__``. With it, `Class` is solved as ``type`` for a class and stays ``Never``, which vanishes from a
+    union, for everything else. So the stage after a class is refused as taking no ``type``. A class is no stage:
+    call it if it makes one, or map with it (``.map(SomeClass)``).
+    """
+
+    def mro(self) -> Sequence[Class_co]: ...
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -77,13 +98,11 @@ class Operator:
             raise PlanError(_misplaced(self, "&", right, call_site()))
 
 
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class _Expression:
     """What the two kinds of stream share: a node, a name, and a picture."""
 
-    __slots__ = ("node",)
-
-    def __init__(self, node: Node) -> None:
-        self.node = node
+    node: Node
 
     def named(self, name: str) -> Self:
         """The same stream, its last stage under a name of the user's."""
@@ -102,6 +121,11 @@ class _Expression:
     @override
     def __repr__(self) -> str:
         return f"<{self.node.type_name} {self.node.name} at {self.node.site}>"
+
+    # `Any`: the right operand of `|` may be anything until `_operand_site` has looked at it.
+    def _piped(self, operand: Any) -> Node | None:
+        site = _operand_site(self, operand)
+        return None if site is None else self._applied(operand, site)
 
     def _applied(self, function: Callable[[Any], object], site: Site, here: bool = False) -> Node:
         name = name_of(function)
@@ -132,10 +156,10 @@ class ParallelStream(_Expression, Generic[T_co, W_co]):
     `T_co` is the items' type and `W_co` the actors' class.
     """
 
-    def __or__(self, stage: Callable[[T_co], R] | type[object], /) -> ParallelStream[R, W_co]:
+    def __or__(self, stage: Callable[[T_co], R] | ClassObject[Class], /) -> ParallelStream[R | Class, W_co]:
         """Apply a function to every item, inside each shard (law 2)."""
-        site = _operand_site(self, stage)
-        return NotImplemented if site is None else ParallelStream(self._applied(stage, site))
+        node = self._piped(stage)
+        return NotImplemented if node is None else ParallelStream(node)
 
     def __and__(self, other: ParallelStream[U, V], /) -> ParallelStream[T_co | U, W_co | V]:
         """The shards of both streams, side by side."""
@@ -149,6 +173,8 @@ class ParallelStream(_Expression, Generic[T_co, W_co]):
         """As ``| function``, in the form in which every checker infers a lambda's parameter."""
         return ParallelStream(self._applied(function, call_site()))
 
+    @overload  # see Stream.filter
+    def filter(self, predicate: Callable[[T_co], Literal[True]], /) -> ParallelStream[T_co, W_co]: ...
     @overload
     def filter(self, predicate: Callable[[T_co], TypeIs[U]], /) -> ParallelStream[U, W_co]: ...
     @overload
@@ -161,10 +187,10 @@ class ParallelStream(_Expression, Generic[T_co, W_co]):
 class Stream(_Expression, Generic[T_co]):
     """One ordered sequence of items, pulled by the driver. A whole plan is a stream, and `run` runs it."""
 
-    def __or__(self, stage: Callable[[T_co], R] | type[object], /) -> Stream[R]:
+    def __or__(self, stage: Callable[[T_co], R] | ClassObject[Class], /) -> Stream[R | Class]:
         """Apply a function to every item; delivers in the order of the input (law 2)."""
-        site = _operand_site(self, stage)
-        return NotImplemented if site is None else Stream(self._applied(stage, site))
+        node = self._piped(stage)
+        return NotImplemented if node is None else Stream(node)
 
     def __and__(self, other: Stream[U], /) -> Merged[T_co | U]:
         """The items of both streams, as they become ready (laws 10 and 12).
@@ -173,8 +199,9 @@ class Stream(_Expression, Generic[T_co]):
         parentheses.
         """
         branches = _joined_branches(self, other, Stream)
-        item_type = union_of([branch.item_type for branch in branches])
-        node = nodes.Union(name="&", site=call_site(), item_type=item_type, branches=branches)
+        node = nodes.Union(name="&", site=call_site(), branches=branches)
+        members = [branch.item_type if node.sourced else branch.delivered_type for branch in branches]
+        node = dataclasses.replace(node, item_type=union_of(members))
         check_linear(node)
         return Merged(node)
 
@@ -187,6 +214,10 @@ class Stream(_Expression, Generic[T_co]):
         """
         return Stream(self._applied(function, call_site(), here))
 
+    # mypy reports a lambda that fits no overload against the first. `TypeIs` as the first would hide an error
+    # inside of it; `Literal[True]`, which says no more than `bool` below, is there to be reported against.
+    @overload
+    def filter(self, predicate: Callable[[T_co], Literal[True]], /) -> Stream[T_co]: ...
     @overload
     def filter(self, predicate: Callable[[T_co], TypeIs[U]], /) -> Stream[U]: ...
     @overload
@@ -203,6 +234,10 @@ class Stream(_Expression, Generic[T_co]):
         """End the stream after the first item for which the predicate holds; that item is delivered."""
         return Stream(until_node(self.node, predicate, call_site()))
 
+    @overload  # see filter
+    def partition(
+        self, predicate: Callable[[T_co], Literal[True]], /, *, buffer: int
+    ) -> tuple[Stream[T_co], Stream[T_co]]: ...
     @overload
     def partition(
         self, predicate: Callable[[T_co], TypeIs[U]], /, *, buffer: int
@@ -245,7 +280,10 @@ class Stream(_Expression, Generic[T_co]):
         return tuple(Stream(out) for out in outs)
 
     def reply(
-        self: Stream[Sourced[A, V]], method: Callable[[V, M], object], message: Callable[[A], M], /
+        self: Stream[Sourced[A, V]],
+        method: Callable[[V, Message], object],
+        message: Callable[[A], Message],
+        /,
     ) -> Stream[A]:
         """Answer just the actor that each item came from, and pass the plain item on (law 9).
 
@@ -258,6 +296,8 @@ class Stream(_Expression, Generic[T_co]):
         if not self.node.sourced:
             problem = f"{site}: reply needs to know where items came from; gather with .with_source()"
             raise PlanError(problem)
+        for group in nodes.producers_of(self.node):
+            check_method(group, method, site)
         return Stream(
             nodes.Reply(
                 name=f"reply({name_of(method)})",
@@ -406,8 +446,8 @@ def _operand_site(left: _Expression, stage: object) -> Site | None:
         raise PlanError(
             f"{site}: {stage!r} is no stage: it is neither an operator nor a function of one item"
         )
-    made = returned_type(stage)
-    if isinstance(made, type) and issubclass(made, Operator):
+    made = returned_class(stage)
+    if made is not None and issubclass(made, Operator):
         raise PlanError(
             f"{site}: {name_of(stage)} makes a stage and was not called: write {name_of(stage)}(...)"
         )

@@ -15,9 +15,19 @@ from typing_extensions import override
 
 from pipeflow.dsl import nodes
 from pipeflow.dsl.checks import check_fits, check_not_drained, check_positive
-from pipeflow.dsl.item_types import UNKNOWN, ItemType, list_of, name_of, returned_type, taken_type
-from pipeflow.dsl.sites import operator_site
-from pipeflow.dsl.streams import Operator, ParallelStream, Stream, expect_either, grown
+from pipeflow.dsl.errors import PlanError
+from pipeflow.dsl.item_types import (
+    UNKNOWN,
+    ItemType,
+    fits,
+    list_of,
+    name_of,
+    returned_type,
+    show,
+    taken_type,
+)
+from pipeflow.dsl.sites import call_site, operator_site
+from pipeflow.dsl.streams import Class, ClassObject, Operator, ParallelStream, R, Stream, expect_either, grown
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -46,25 +56,42 @@ class Stage(Operator, Generic[A_contra, B_co]):
     def __call__(self, item: A_contra, /) -> B_co:
         return self.function(item)
 
-    def __or__(self, following: Callable[[B_co], U], /) -> Stage[A_contra, U]:
+    def __or__(self, following: Callable[[B_co], R] | ClassObject[Class], /) -> Stage[A_contra, R | Class]:
         """This stage, then the following one, as one stage."""
-        name = f"{self.name} | {name_of(following)}"
-        return Stage(name=name, function=_Composed(self.function, following))
+        return _composed(self, following)
 
     @override
     def __repr__(self) -> str:
         return f"<Stage {self.name}>"
 
 
-class _Composed(Generic[A_contra, B_co]):
+# `Any`, here and below: `Stage.__or__` states the types.
+def _composed(first: Stage[Any, Any], second: Any) -> Stage[Any, Any]:
+    site = call_site()
+    if isinstance(second, Operator) and not callable(second):
+        message = (
+            f"{site}: {second!r} acts on a stream, and {first!r} is none: write stream | {first.name} | ..."
+        )
+        raise PlanError(message)
+    made, taken = returned_type(first.function), taken_type(second, 0)
+    if not fits(made, taken):
+        message = (
+            f"{site}: {name_of(second)} takes {show(taken)}, but {first.name} ({first.site}) makes {show(made)}; "
+            f"put a stage between them that makes {show(taken)}"
+        )
+        raise PlanError(message)
+    return Stage(name=f"{first.name} | {name_of(second)}", function=_Composed(first.function, second))
+
+
+class _Composed:
     """Two functions, one after the other, with the annotations of both ends."""
 
-    def __init__(self, first: Callable[[A_contra], T], second: Callable[[T], B_co]) -> None:
-        self._first: Callable[[A_contra], Any] = first
-        self._second: Callable[[Any], B_co] = second
+    def __init__(self, first: Callable[[Any], Any], second: Callable[[Any], Any]) -> None:
+        self._first = first
+        self._second = second
         self.__annotations__ = {"item": taken_type(first, 0), "return": returned_type(second)}
 
-    def __call__(self, item: A_contra, /) -> B_co:
+    def __call__(self, item: Any, /) -> Any:
         return self._second(self._first(item))
 
 
@@ -148,7 +175,7 @@ class Batch(Operator):
     def __ror__(self, left: ParallelStream[T, W], /) -> ParallelStream[list[T], W]: ...
     def __ror__(self, left: Any, /) -> Any:
         stream = expect_either(left, self)
-        item_type = list_of(stream.node.item_type)
+        item_type = list_of(stream.node.delivered_type)
         return _expanded(stream, self, item_type, functools.partial(_Batching, self.size))
 
 
@@ -174,7 +201,7 @@ class Flatten(Operator):
     def __ror__(self, left: Any, /) -> Any:
         stream = expect_either(left, self)
         check_fits(stream.node, Iterable, self.name, operator_site(self.site))
-        members = get_args(stream.node.item_type)
+        members = get_args(stream.node.delivered_type)
         return _expanded(stream, self, members[0] if len(members) == 1 else UNKNOWN, _Flattening)
 
 
@@ -213,7 +240,7 @@ class Concat(Operator):
     def __ror__(self, left: ParallelStream[C, W], /) -> ParallelStream[C, W]: ...
     def __ror__(self, left: Any, /) -> Any:
         stream = expect_either(left, self)
-        item_type = stream.node.item_type
+        item_type = stream.node.delivered_type
         if isinstance(item_type, type) and not hasattr(item_type, "concatenate"):
             check_fits(stream.node, Concatenable, self.name, operator_site(self.site))
         return _expanded(stream, self, item_type, functools.partial(_Concatenating, self.min_steps))
@@ -236,7 +263,7 @@ def _expanded(
     operator: Operator,
     item_type: ItemType,
     factory: Callable[[], nodes.Expansion],
-) -> Any:
+) -> Stream[Any] | ParallelStream[Any, Any]:
     site = operator_site(operator.site)
     check_not_drained(stream.node, operator.name, site)
     node = nodes.Expand(

@@ -96,8 +96,11 @@ class Engine(Protocol):
         """A handle on an item that shares nothing writable with this one, for streams that fan out (law 26)."""
         ...
 
-    def stop(self, actors: Sequence[Actor]) -> None:
-        """End these actors, letting each close what it holds, within a few seconds (law 21)."""
+    def stop(self, actors: Sequence[Actor]) -> Sequence[Call]:
+        """End these actors, letting each close what it holds, within a few seconds (law 21).
+
+        Returns: the calls of `Host.close` that finished in time, replies set.
+        """
         ...
 
     def close(self) -> None:

@@ -12,13 +12,15 @@ from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
 from pipeflow.dsl.errors import DeadlockError, EngineError, StageError
+from pipeflow.dsl.item_types import name_of
 from pipeflow.dsl.nodes import Group, Node, groups_of, walk
+from pipeflow.dsl.sites import call_site
 from pipeflow.dsl.sourced import Source, Sourced
 from pipeflow.lowering.cursors import Cursor, cursor_of
 from pipeflow.lowering.engine import Actor, Call, Engine
 from pipeflow.lowering.host import Answer, Host
 from pipeflow.lowering.items import Item, Origin, Signal
-from pipeflow.lowering.program import Program, Status
+from pipeflow.lowering.program import Failure, Program, Status
 from pipeflow.lowering.stats import Meter, NodeStats, RunStats
 
 
@@ -33,6 +35,8 @@ class Executor:
         self.cursors: dict[int, Cursor] = {}
         # Counts what moved, so that a source which was not ready is asked again only after something did.
         self.epoch = 0
+        # Counts how often the engine was asked what has finished.
+        self.looks = 0
         self._groups = groups_of(root)
         self._actors: dict[int, list[Actor]] = {}
         self._outstanding: dict[Call, tuple[Node, Program | None]] = {}
@@ -48,8 +52,8 @@ class Executor:
         """Start the engine and the actors, and install the programs."""
         if self._opened:
             return
-        self._opened = True
         self.engine.open()
+        self._opened = True
         for group in self._groups:
             self._start_group(group)
         self._cursor = cursor_of(self, self._root)
@@ -63,30 +67,46 @@ class Executor:
             if isinstance(found, Item):
                 yield self.delivered(found)
             elif found is Signal.DONE:
+                self._apply_messages()
                 return
             elif found is Signal.PENDING or found is Signal.NOT_READY:
                 self._wait()
 
     def ask(self, group: Group, method: Callable[..., object]) -> list[object]:
         """What the method returns on every actor of a group, in order."""
+        if group not in self._groups:
+            known = ", ".join(known.name for known in self._groups) or "none"
+            message = f"{group.name} ({group.site}) is no group of this plan; its groups are: {known}"
+            raise LookupError(message)
         self.start()
-        node = next(node for node in self.nodes if group in node.groups)
+        node = Node(name=f"ask({name_of(method)})", site=call_site())
         calls = [self.submit(node, actor, Host.ask, method) for actor in self.actors(group)]
         while any(call.reply is None for call in calls):
             self._wait()
         return [self.engine.fetch(call.item) for call in calls]
 
     def stop(self) -> None:
-        """End all actors of the run and give back what the engine took."""
+        """End all actors of the run and give back what the engine took.
+
+        Raises:
+            StageError: an actor's ``close`` raised. All the others were closed all the same.
+        """
         if not self._opened:
             return
         self._opened = False
         self._outstanding.clear()
+        groups = {actor: group for group in self._groups for actor in self._actors.get(id(group), ())}
+        self._actors.clear()
         try:
-            self.engine.stop([actor for actors in self._actors.values() for actor in actors])
+            closings = self.engine.stop(list(groups))
         finally:
-            self._actors.clear()
             self.engine.close()
+        for call in closings:
+            if call.reply is not None and call.reply.failure is not None:
+                group = groups[call.actor]
+                self._fail_in_actor(
+                    Node(name=f"{group.name}.close", site=group.site), call, call.reply.failure
+                )
 
     def stats(self) -> RunStats:
         """The figures of every node so far."""
@@ -125,8 +145,10 @@ class Executor:
         """Call a host on behalf of a node. A failure in it ends the run even if nobody looks at the call."""
         try:
             call = self.engine.submit(actor, method, *args)
-        except (TypeError, AttributeError, ValueError) as error:
-            reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        except Exception as error:  # pickling runs code of the user's classes, which may raise anything
+            node = self._unsendable(node, actor, program)
+            told = error.__cause__ or error  # an engine wraps what its pickling raised
+            reason = (str(told).strip() or type(told).__name__).splitlines()[0]
             message = f"{node.site}: what {node.name} needs cannot be sent to {actor.name}: {reason}"
             raise EngineError(message) from error
         self._outstanding[call] = (node, program)
@@ -168,8 +190,16 @@ class Executor:
 
     # Waiting
 
+    def look(self) -> None:
+        """Take note of what has finished, without waiting.
+
+        For a union that could be served for ever by branches which never wait, so that the others are heard.
+        """
+        if self._outstanding:
+            self._wait(0.0)
+
     def _start_group(self, group: Group) -> None:
-        owner = next(node for node in self.nodes if group in node.groups)
+        owner = Node(name=f"actors({group.name}, {group.count})", site=group.site)
         started: list[Actor] = []
         self._actors[id(group)] = started
         for index in range(group.count):
@@ -179,11 +209,26 @@ class Executor:
             shard = () if group.shards is None else (group.shards[index],)
             self.submit(owner, actor, Host.build, group.factory, (*shard, *group.args), dict(group.kwargs))
 
-    def _wait(self) -> None:
+    def _wait(self, timeout: float | None = None) -> None:
         if not self._outstanding:
             self._deadlock()
-        for call in self.engine.wait(list(self._outstanding), None):
+        self.looks += 1
+        for call in self.engine.wait(list(self._outstanding), timeout):
             self._finish(call)
+
+    def _apply_messages(self) -> None:
+        """Wait for the messages that are under way, so that none is lost and none fails unheard (law 20)."""
+        while any(program is None for _, program in self._outstanding.values()):
+            self._wait()
+
+    def _unsendable(self, node: Node, actor: Actor, program: Program | None) -> Node:
+        """The stage of a program that cannot be sent to an actor; the given node where none is to blame."""
+        for step in () if program is None else program.all_steps:
+            try:
+                self.engine.submit(actor, Host.install, self._programs, Program(steps=(step,)))
+            except Exception:
+                return self.nodes[step.node]
+        return node
 
     def _finish(self, call: Call) -> None:
         node, program = self._outstanding.pop(call)
@@ -198,9 +243,13 @@ class Executor:
                 self.meters[step.node].add(tally)
         if reply.failure is not None:
             failure = reply.failure
-            if program is not None and failure.step >= 0:
+            if program is not None:
+                # What was made could not be sent where no step is to blame, and -1 is what made it.
                 node = self.nodes[program.all_steps[failure.step].node]
-            self.fail(node, failure.item, failure.cause, call.actor.name, failure.trace)
+            self._fail_in_actor(node, call, failure)
+
+    def _fail_in_actor(self, node: Node, call: Call, failure: Failure) -> NoReturn:
+        self.fail(node, failure.item, failure.cause, call.actor.name, failure.trace)
 
     def _deadlock(self) -> NoReturn:
         waiting = [

@@ -67,9 +67,9 @@ def _moves(node: Node) -> bool:
     """
     match node:
         case nodes.Apply(here=here, input=upstream):
-            return not here and not upstream.sourced
+            return not here and not upstream.partly_sourced
         case nodes.Expand(input=upstream):
-            return not upstream.sourced
+            return not upstream.partly_sourced
         case _:
             return False
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from pipeflow.dsl.nodes import Function, Gating
 from pipeflow.dsl.signals import Ended, NotReady, enter_shard, leave_shard
-from pipeflow.lowering.program import Failure, Program, Reply, Status, Tally
+from pipeflow.lowering.program import Failure, Program, Reply, Status, Tally, one_output
 
 # A call of a source's program that completes no item comes back after so many inputs, so that the driver stays
 # in control when a filter rejects everything.
@@ -40,7 +40,7 @@ class Host:
         try:
             self._actor = factory(*args, **kwargs)
         except Exception as error:
-            return _StepFailed(-1, 0, error).answer()
+            return _StepFailed(-1, -1, error).answer()
         finally:
             leave_shard(token)
         return _DONE
@@ -83,12 +83,11 @@ class Host:
 
     def close(self) -> Answer:
         """Let the actor close what it holds, where it has a method ``close``."""
-        closing = getattr(self._actor, "close", None)
+        closes = callable(getattr(self._actor, "close", None))
+        answer = self._call(_close, keep=False) if closes else _DONE
         self._programs.clear()
-        self._actor, actor = None, self._actor
-        if callable(closing) and actor is not None:
-            closing()
-        return _DONE
+        self._actor = None
+        return answer
 
     def _run(self, key: int, call: Function, *args: object) -> Answer:
         token = enter_shard(self._index)
@@ -103,7 +102,7 @@ class Host:
         try:
             result = method(self._actor, *args)
         except Exception as error:
-            return _StepFailed(-1, 0, error).answer()
+            return _StepFailed(-1, -1, error).answer()
         finally:
             leave_shard(token)
         return (Reply(Status.ITEM), result) if keep else _DONE
@@ -132,8 +131,8 @@ class _Machine:
         self._outputs: deque[object] = deque()
         self._ended = False
         self._states = [self._state(index) for index in range(len(self._steps))]
-        self._gates: list[Gating] = [
-            state for step, state in zip(self._steps, self._states, strict=True) if step.gating is not None
+        self._gates: list[tuple[int, Gating]] = [
+            (index, self._states[index]) for index, step in enumerate(self._steps) if step.gating is not None
         ]
 
     def advance(self, actor: object) -> Answer:
@@ -173,7 +172,7 @@ class _Machine:
         for _ in range(_INPUTS_A_CALL):
             if self._outputs or self._ended:
                 return None
-            if any(gate.closed for gate in self._gates):
+            if self._cut() > 0:
                 self._end(actor)
                 return None
             started = time.perf_counter()
@@ -193,6 +192,8 @@ class _Machine:
         """Send an item through the steps from `position` on; what comes out is kept as output."""
         for index in range(position, len(self._steps)):
             step, state, tally = self._steps[index], self._states[index], self._tallies[index]
+            if step.gating is not None and state.closed:
+                return  # as on the driver, where a closed gate asks for nothing more
             tally.taken += 1
             started = time.perf_counter()
             if step.expansion is not None:
@@ -200,9 +201,9 @@ class _Machine:
             elif step.gating is not None:
                 outputs = [item] if self._guarded(index, state.admit, item) else []
             elif step.method is not None:
-                outputs = [self._guarded(index, step.method, actor, item)]
+                outputs = [self._guarded(index, one_output, step.method, actor, item)]
             else:
-                outputs = [self._guarded(index, step.function, item)]
+                outputs = [self._guarded(index, one_output, step.function, item)]
             tally.busy += time.perf_counter() - started
             tally.made += len(outputs)
             self._seen[index] += 1
@@ -211,9 +212,6 @@ class _Machine:
                     self._push(actor, index + 1, output)
                 return
             item = outputs[0]
-            if isinstance(item, NotReady | Ended):
-                error = TypeError(f"a stage returned {type(item).__name__}, which only a source may return")
-                raise _StepFailed(index, self._seen[index] - 1, error)
         self._outputs.append(item)
 
     def _end(self, actor: object) -> None:
@@ -221,12 +219,16 @@ class _Machine:
         if self._ended:
             return
         for index, step in enumerate(self._steps):
-            if step.expansion is not None:
+            if step.expansion is not None and index >= self._cut():
                 outputs = self._guarded(index, _listed, self._states[index].finish)
                 self._tallies[index].made += len(outputs)
                 for output in outputs:
                     self._push(actor, index + 1, output)
         self._ended = True
+
+    def _cut(self) -> int:
+        """The last step whose gate has closed: nothing before it matters any more. 0, the source, if none."""
+        return max((index for index, gate in self._gates if gate.closed), default=0)
 
     def _state(self, index: int) -> Any:
         """The state that a step keeps between items, or None; it is made in the place that uses it."""
@@ -243,6 +245,10 @@ class _Machine:
     def _tallied(self) -> tuple[Tally, ...]:
         tallies, self._tallies = tuple(self._tallies), [Tally() for _ in self._tallies]
         return tallies
+
+
+def _close(actor: Any) -> None:
+    actor.close()
 
 
 def _listed(call: Callable[..., Iterable[Any]], *args: object) -> list[Any]:

@@ -10,6 +10,7 @@ import enum
 from dataclasses import dataclass, field
 
 from pipeflow.dsl.nodes import Function
+from pipeflow.dsl.signals import Ended, NotReady
 
 
 class Status(enum.Enum):
@@ -31,7 +32,9 @@ class Status(enum.Enum):
 class Failure:
     """An exception in user code, on its way to the driver.
 
-    `trace` is its traceback as text where the exception crossed a process, else empty.
+    `step` is the step of the program that raised, `item` how many items it had been given before; -1 where it
+    was not about a step or an item. `trace` is its traceback as text where the exception crossed a process,
+    else empty.
     """
 
     step: int
@@ -93,3 +96,16 @@ class Program:
     def expands(self) -> bool:
         """Whether it can hold items back, so that the end of its input must be told to it."""
         return any(step.expansion is not None for step in self.steps)
+
+
+def one_output(function: Function, *args: object) -> object:
+    """Call a stage: what it returns is its one output (law 2).
+
+    Raises:
+        TypeError: it returned a signal of a source, which would count as an item.
+    """
+    made: object = function(*args)
+    if isinstance(made, NotReady | Ended):
+        message = f"a stage returned {type(made).__name__}, which only a producing method may return"
+        raise TypeError(message)
+    return made

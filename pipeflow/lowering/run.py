@@ -8,8 +8,8 @@ from types import TracebackType
 from typing import Generic, Literal, Self, TypeVar
 
 from pipeflow.dsl.actors import Actors
-from pipeflow.dsl.checks import check_linear
-from pipeflow.dsl.errors import EngineError
+from pipeflow.dsl.checks import check_complete, check_linear
+from pipeflow.dsl.errors import EngineError, StageError
 from pipeflow.dsl.nodes import Node
 from pipeflow.lowering.engine import Engine
 from pipeflow.lowering.executor import Executor
@@ -25,14 +25,17 @@ EngineName = Literal["inline", "ray"]
 class Run(Generic[T_co]):
     """The items of a plan as they are made. Actors start with the first item and end with the run (law 21).
 
-    Iterating to the end, an exception, leaving the ``with`` block, `close` and the garbage collector all close
-    it; nothing of a run outlives it.
+    An exception, leaving the ``with`` block, the end of the items outside such a block, `close` and the garbage
+    collector all close it; nothing of a run outlives it.
     """
 
     def __init__(self, root: Node, engine: EngineName | Engine) -> None:
         check_linear(root)
+        check_complete(root)
         self._executor = Executor(root, engine_of(engine))
         self._items: Iterator[object] = self._executor.items()
+        # Within a ``with`` block the actors outlive the last item, so that they can still be asked.
+        self._managed = False
         self._finalizer = weakref.finalize(self, self._executor.stop)
 
     def __iter__(self) -> Self:
@@ -43,19 +46,27 @@ class Run(Generic[T_co]):
             raise StopIteration
         try:
             item: T_co = next(self._items)  # type: ignore[assignment]  # the plan's type was checked on `|`
-        except BaseException:
-            # The end, an error and Ctrl-C alike: the actors go before anybody hears of it.
-            self.close()
+        except StopIteration:
+            if not self._managed:
+                self.close()
+            raise
+        except BaseException as error:
+            # An error and Ctrl-C alike: the actors go before anybody hears of it.
+            self._close_after(error)
             raise
         return item
 
     def __enter__(self) -> Self:
+        self._managed = True
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        if error is None:
+            self.close()
+        else:
+            self._close_after(error)
 
     def ask(self, actors: Actors[W], method: Callable[[W], T], /) -> list[T]:
         """What a method returns on every actor of a group, in order; between two items of the plan.
@@ -63,6 +74,7 @@ class Run(Generic[T_co]):
         For instance the learner's state for a checkpoint: ``run.ask(learner, PPOLearner.state)``.
 
         Raises:
+            LookupError: the plan does not use these actors.
             RuntimeError: the run is closed.
             StageError: the method raised.
         """
@@ -71,8 +83,10 @@ class Run(Generic[T_co]):
             raise RuntimeError(message)
         try:
             answers = self._executor.ask(actors.group, method)
-        except BaseException:
-            self.close()
+        except LookupError:
+            raise
+        except BaseException as error:
+            self._close_after(error)
             raise
         return answers  # type: ignore[return-value]  # the method's type says so
 
@@ -81,8 +95,19 @@ class Run(Generic[T_co]):
         return self._executor.stats()
 
     def close(self) -> None:
-        """End all actors of the run, and the engine where the run started it. Twice does no harm."""
+        """End all actors of the run, and the engine where the run started it. Twice does no harm.
+
+        Raises:
+            StageError: an actor's ``close`` raised; they are all gone none the less.
+        """
         self._finalizer()
+
+    def _close_after(self, error: BaseException) -> None:
+        """Close; the actors go before anybody hears of the error, and it is not hidden by another."""
+        try:
+            self.close()
+        except StageError as second:
+            error.add_note(f"closing the run failed as well: {second}")
 
 
 def engine_of(engine: EngineName | Engine) -> Engine:

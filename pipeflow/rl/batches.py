@@ -1,5 +1,4 @@
-"""The typed items that flow through a reinforcement learning plan: plain numpy data, and nothing that
-computes.
+"""The typed items that flow through a reinforcement learning plan: plain numpy data that computes nothing.
 
 Apart from the code that makes and consumes them, so that a stage's signature says what it needs: a plan that
 forgets the advantages hands `Trajectories` to a learner of `Advantages`, and the type checker refuses it.

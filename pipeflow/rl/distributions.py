@@ -83,8 +83,10 @@ class Categorical:
 
 @dataclass(frozen=True, eq=False)
 class MultiCategorical:
-    """Several independent choices. logits: [B, sum of sizes]; sizes: K of each; actions: [B, len(sizes)]
-    int64."""
+    """Several independent choices.
+
+    logits: [B, sum of sizes]; sizes: K of each; actions: [B, len(sizes)] int64.
+    """
 
     logits: Tensor
     sizes: tuple[int, ...]
@@ -150,8 +152,10 @@ class Bernoulli:
 
 @dataclass(frozen=True, eq=False)
 class DiagonalGaussian:
-    """D independent real numbers. mean: [B, D]; log_std: [D] or [B, D]; actions: [B, D] float32, without
-    bounds."""
+    """D independent real numbers.
+
+    mean: [B, D]; log_std: [D] or [B, D]; actions: [B, D] float32, without bounds.
+    """
 
     mean: Tensor
     log_std: Tensor

@@ -75,8 +75,8 @@ class EnvSpec:
     def make(self, num_envs: int, seed: int) -> VectorEnvironment:
         """`num_envs` new environments as one.
 
-        The environment's own vectorised implementation is used where it registered one, which can be a
-        hundred times faster; else gymnasium steps single environments one after the other.
+        The environment's own vectorised implementation is used where it registered one, which can be many
+        times faster; else gymnasium steps single environments one after the other.
         seed: from which every sub-environment gets a stream of its own.
         Raises UnknownEnvironment for an id that is not registered, UnsupportedSpace for a space that no
         policy is built for, BadEnvironment if a factory makes something else than an environment.

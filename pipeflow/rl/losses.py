@@ -15,8 +15,7 @@ from torch import Tensor
 def clipped_surrogate_loss(log_ratio: Tensor, advantages: Tensor, clip: float) -> Tensor:
     """PPO's policy loss, to be minimised.
 
-    log_ratio, advantages: [B]. clip: the distance of the probability ratio from 1 beyond which nothing is
-    gained.
+    log_ratio, advantages: [B]. clip: distance of the probability ratio from 1 beyond which nothing is gained.
     Returns a scalar, the mean over rows.
     Source: Schulman et al., "Proximal Policy Optimization Algorithms" (2017), equation 7.
     """
@@ -27,9 +26,9 @@ def clipped_surrogate_loss(log_ratio: Tensor, advantages: Tensor, clip: float) -
 def value_loss(
     values: Tensor, targets: Tensor, old_values: Tensor | None = None, clip: float | None = None
 ) -> Tensor:
-    """Mean squared error of the values; with `clip`, the worse of the error before and after clipping the
-    change.
+    """Mean squared error of the values.
 
+    With `clip`, a row's error is the worse of those before and after clipping the change of its value.
     values, targets, old_values: [B]; old_values are those that the acting policy gave, needed with `clip`.
     Raises ValueError if `clip` is given without old_values.
     Source of the clipping: Huang et al., "The 37 Implementation Details of PPO" (2022), detail 9.
@@ -51,9 +50,9 @@ def kl_k1(log_ratio: Tensor) -> Tensor:
 
 
 def approx_kl(log_ratio: Tensor) -> Tensor:
-    """KL(old || new) as the mean of ratio - 1 - log_ratio over actions of the old policy: unbiased and never
-    negative.
+    """KL(old || new) as the mean of ratio - 1 - log_ratio over actions of the old policy.
 
+    Unbiased as `kl_k1` is, and never negative.
     Source: Schulman, "Approximating KL Divergence" (2020), k3.
     """
     return (log_ratio.expm1() - log_ratio).mean()
@@ -110,8 +109,10 @@ def weighted_mean_gradients(gradients: Sequence[Tensor | None], sizes: Sequence[
 
 
 def explained_variance(values: Tensor, targets: Tensor) -> Tensor:
-    """1 - Var(targets - values) / Var(targets): 1 is perfect, 0 no better than a constant; nan where targets
-    are constant."""
+    """1 - Var(targets - values) / Var(targets): 1 is perfect, 0 no better than a constant.
+
+    nan where the targets are constant.
+    """
     variance = targets.var(correction=0)
     unexplained = (targets - values).var(correction=0)
     return torch.where(variance > 0, 1.0 - unexplained / variance, torch.nan)

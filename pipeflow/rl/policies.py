@@ -1,5 +1,4 @@
-"""Policies with a value function, as torch modules: multilayer perceptrons, and a convolutional network for
-images.
+"""Policies with a value function, as torch modules: perceptrons, and convolutions for images.
 
 Apart from the distributions, which know nothing of networks, and from the learners, which know nothing of
 architectures. A `PolicySpec` is a description that travels to every actor; `PolicySpec.build` makes the
@@ -72,14 +71,13 @@ class PolicySpec:
         )
 
     def build(self, seed: int, device: str = "cpu") -> ActorCritic:
-        """The module, its parameters drawn from `seed` alone; torch's global generators are neither read nor
-        moved.
+        """The module, its parameters drawn from `seed` alone.
 
+        torch's global generators are neither read nor moved.
         Raises ValueError if an image is too small to convolve.
         """
-        with torch.random.fork_rng(
-            devices=[]
-        ):  # nn.Linear draws from the global CPU generator before we overwrite
+        # The layers' constructors draw from the global CPU generator, before all of it is overwritten.
+        with torch.random.fork_rng(devices=[]):
             policy = ActorCritic(self, torch.Generator().manual_seed(seed))
         return policy.to(device)
 
@@ -133,8 +131,8 @@ class ActorCritic(nn.Module):
     ) -> tuple[ActionArray, NDArray[np.float32], NDArray[np.float32]]:
         """Sample an action for each of N observations.
 
-        observations: [N, *obs], encoded. Returns (actions [N, *act], their log-probabilities [N], values
-        [N]).
+        observations: [N, *obs], encoded.
+        Returns (actions [N, *act], their log-probabilities [N], values [N]).
         """
         outputs, values = self._acting_outputs(observations)
         actions, log_probs = self._sampled(outputs, generator)
@@ -286,8 +284,10 @@ class ImageNetwork(nn.Module):
 
 
 class CompositeNetwork(nn.Module):
-    """Vectors with images among their parts [B, D]: each image through its own `ImageNetwork`, the rest as it
-    is."""
+    """Vectors with images among their parts [B, D].
+
+    Each image goes through an `ImageNetwork` of its own, the rest is handed on as it is.
+    """
 
     def __init__(self, leaves: tuple[Leaf, ...]) -> None:
         super().__init__()
@@ -311,8 +311,10 @@ class CompositeNetwork(nn.Module):
 
 
 def to_tensor(array: NDArray[np.generic], device: torch.device | str) -> Tensor:
-    """The array on `device`. Shares memory where it can; a read-only array is copied, since torch knows no
-    such thing."""
+    """The array on `device`, sharing its memory where that can be written to.
+
+    A read-only array is copied, since torch knows no such thing.
+    """
     tensor = torch.from_numpy(array) if array.flags.writeable else torch.tensor(array)
     return tensor.to(device)
 

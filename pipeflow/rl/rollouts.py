@@ -18,9 +18,7 @@ from pipeflow.rl.policies import PolicySpec
 from pipeflow.rl.running_moments import Moments, ReturnTracker
 from pipeflow.rl.seeding import derive_seed
 
-_VARIANCE_FLOOR = (
-    1e-8  # added to the variance of returns, so that the first rewards of zero do not divide by zero
-)
+_VARIANCE_FLOOR = 1e-8  # added to the variance of returns: with no reward yet it is zero
 
 
 class RolloutWorker:
@@ -138,8 +136,7 @@ class RolloutWorker:
     def _next_values(
         self, following: NDArray[np.float32], finals: list[tuple[int, EnvStep]]
     ) -> NDArray[np.float32]:
-        """V of the true next observations: of the following row, but of the final observation at a
-        truncation."""
+        """V of the true next observations: at a truncation the final one, else that of the following row."""
         next_values = following.copy()
         times: list[NDArray[np.intp]] = []
         columns: list[NDArray[np.int64]] = []

@@ -26,7 +26,7 @@ def vector(mode: AutoresetMode, *makers: Callable[[], gymnasium.Env[Any, Any]]) 
 
 
 def transitions(environment: VectorEnvironment, steps: int) -> list[list[Transition]]:
-    """By sub-environment: observation, reward, terminated, truncated, true next observation, of the valid rows."""
+    """By sub-environment: observation, reward, terminated, truncated, true next observation of valid rows."""
     rows: list[list[Transition]] = [[] for _ in range(environment.num_envs)]
     observations = environment.reset()
     for _ in range(steps):

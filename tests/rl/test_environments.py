@@ -86,7 +86,7 @@ def test_a_stack_of_no_frames_is_refused() -> None:
 
 
 class Replayed(gymnasium.Env[Any, Any]):
-    """Observes the numbers of `events`, one a call, in one reused array; an episode ends before the next reset."""
+    """Observes the numbers of `events`, one a call, in one reused array; ends before the next reset."""
 
     def __init__(self, events: list[tuple[str, float]]) -> None:
         self.observation_space = spaces.Box(0.0, 99.0, (1,))

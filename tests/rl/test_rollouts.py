@@ -1,4 +1,4 @@
-"""The rollout worker: what its trajectories hold, however the environment resets, and that one learns from them."""
+"""The rollout worker: what its trajectories hold, however the environment resets, and that it can learn."""
 
 from __future__ import annotations
 

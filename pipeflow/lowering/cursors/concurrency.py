@@ -100,14 +100,22 @@ class RoundRobinCursor(_UnionCursor):
 class AsyncUnionCursor(_UnionCursor):
     """Serves whatever branch has an item ready, the one after the last served first (law 12)."""
 
+    def __init__(self, executor: Executor, node: nodes.Union, branches: Sequence[Cursor]) -> None:
+        super().__init__(executor, node, branches)
+        # How often it moved since the executor last looked what had finished.
+        self._moves = 0
+        self._looks = 0
+
     @override
     def _poll(self) -> Item | Signal:
+        self._look()
         moved = pending = False
         first = self._turn
         for branch in [*self._live[first:], *self._live[:first]]:
             found = branch.poll()
             if isinstance(found, Item):
                 self._turn = (self._live.index(branch) + 1) % len(self._live)
+                self._moves += 1
                 return self._delivered(found)
             match found:
                 case Signal.DONE:
@@ -122,8 +130,16 @@ class AsyncUnionCursor(_UnionCursor):
         if not self._live:
             return Signal.DONE
         if moved:
+            self._moves += 1
             return self._drained
         return Signal.PENDING if pending else Signal.NOT_READY
+
+    def _look(self) -> None:
+        """Let the other branches' calls be noticed, where some could be served for ever without a wait."""
+        if self._looks != self.executor.looks:
+            self._looks, self._moves = self.executor.looks, 0
+        elif self._moves >= len(self._live):
+            self.executor.look()
 
 
 class Sharing:
@@ -133,15 +149,17 @@ class Sharing:
         self.executor = executor
         self.node = node
         self.upstream = upstream
-        self.buffers: list[deque[Item] | None] = [deque() for _ in range(node.outlets)]
+        self.buffers: list[deque[Item]] = [deque() for _ in range(node.outlets)]
+        self._attached = set(range(node.outlets))
+        self._meter = executor.meters[executor.number[id(node)]]
 
     def pull(self, index: int) -> Item | Signal:
         """The next item of outlet `index`, or why there is none yet."""
         own = self.buffers[index]
-        if own is None:
-            return Signal.DONE
         if own:
             return own.popleft()
+        if self._attached and index not in self._attached:
+            return Signal.DONE
         found = self.upstream.poll()
         if isinstance(found, Signal):
             return found
@@ -152,32 +170,30 @@ class Sharing:
         """Another outlet whose buffer is full, so that nothing further can be read for `index`."""
         if self.buffers[index]:
             return None
-        for other, waiting in enumerate(self.buffers):
-            if other != index and waiting is not None and len(waiting) >= self.node.buffer:
-                return other
-        return None
+        full = (other for other in self._attached if len(self.buffers[other]) >= self.node.buffer)
+        return next((other for other in full if other != index), None)
 
     def detach(self, index: int) -> None:
-        """Outlet `index` wants nothing more; when none does, the input is stopped."""
-        self.buffers[index] = None
-        if all(buffer is None for buffer in self.buffers):
+        """Outlet `index` wants no item that is not read yet; when none does, the input is stopped.
+
+        What the input has in flight then is still shared by all (law 13).
+        """
+        self._attached.discard(index)
+        if not self._attached:
             self.upstream.stop()
 
     def _share(self, item: Item) -> None:
-        meter = self.executor.meters[self.executor.number[id(self.node)]]
-        meter.taken += 1
-        if self.node.predicate is not None:
-            try:
+        self._meter.taken += 1
+        receivers = sorted(self._attached) or list(range(self.node.outlets))
+        try:
+            if self.node.predicate is not None:
                 side = 0 if self.node.predicate(self.executor.delivered(item)) else 1
-            except Exception as error:
-                self.executor.fail(self.node, meter.taken - 1, error)
-            targets = [self.buffers[side]]
-        else:
-            targets = self.buffers
-        attached = [buffer for buffer in targets if buffer is not None]
-        for position, buffer in enumerate(attached):
-            meter.made += 1
-            buffer.append(item if position == 0 else self.executor.copied(item))
+                receivers = [side] if side in receivers else []
+            for position, index in enumerate(receivers):
+                self._meter.made += 1
+                self.buffers[index].append(item if position == 0 else self.executor.copied(item))
+        except Exception as error:  # the predicate, or copying an item, which runs its class's code
+            self.executor.fail(self.node, self._meter.taken - 1, error)
 
 
 class OutletCursor(Cursor):
@@ -191,7 +207,7 @@ class OutletCursor(Cursor):
     @property
     @override
     def queue(self) -> int:
-        return len(self._sharing.buffers[self._index] or ())
+        return len(self._sharing.buffers[self._index])
 
     @override
     def stop(self) -> None:
@@ -201,14 +217,18 @@ class OutletCursor(Cursor):
     def _poll(self) -> Item | Signal:
         blocker = self._sharing.full(self._index)
         if blocker is not None:
-            share = self._sharing.node
-            self.waits_for = (
-                f"outlet {blocker} of {share.name} ({share.site}), whose buffer of {share.buffer} is full and "
-                "whose consumer does not ask"
-            )
+            self.waits_for = self._held_up_by(blocker)
             return Signal.PENDING
-        self.waits_for = ""
         found = self._sharing.pull(self._index)
         if isinstance(found, Item):
             self.meter.taken += 1
         return found
+
+    def _held_up_by(self, index: int) -> str:
+        share, plan = self._sharing.node, self.executor.nodes
+        others = (node for node in plan if isinstance(node, nodes.Outlet) and node.input is share)
+        other = next(node for node in others if node.index == index)
+        reader = next((node for node in plan if other in node.inputs), other)
+        return (
+            f"{reader.name} ({reader.site}) to ask for {other.name}, whose buffer of {share.buffer} is full"
+        )

@@ -28,6 +28,7 @@ class Cursor(ABC):
 
     def poll(self) -> Item | Signal:
         """Ask for the next item (the event `Asked` of the laws)."""
+        self.waits_for = ""
         found = self._poll()
         if isinstance(found, Item):
             self._count_delivery()
@@ -61,7 +62,7 @@ class Cursor(ABC):
         try:
             return function(*args)
         except Exception as error:
-            self.executor.fail(self.node, self.meter.taken - 1, error)
+            self.executor.fail(self.node, max(self.meter.taken - 1, 0), error)
         finally:
             self.meter.busy += self.executor.engine.now() - started
 

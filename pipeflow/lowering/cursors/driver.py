@@ -10,6 +10,7 @@ from typing_extensions import override
 from pipeflow.dsl import nodes
 from pipeflow.lowering.cursors.cursor import Cursor, OneInputCursor
 from pipeflow.lowering.items import Item, Signal
+from pipeflow.lowering.program import one_output
 
 if TYPE_CHECKING:
     from pipeflow.lowering.executor import Executor
@@ -54,7 +55,7 @@ class ApplyCursor(OneInputCursor):
         found = self._pull()
         if isinstance(found, Signal):
             return found
-        return Item(self._called(self._function, self.executor.delivered(found)))
+        return Item(self._called(one_output, self._function, self.executor.delivered(found)))
 
 
 class ExpandCursor(OneInputCursor):

@@ -116,7 +116,7 @@ class SyncGatherCursor(_GatherCursor):
         while True:
             if not self._round:
                 live = [shard for shard in self._shards if not shard.ended]
-                if self._stopped or not live:
+                if self._collected or self._stopped or not live:
                     return self._last_round()
                 for shard in live:
                     shard.ask()
@@ -127,8 +127,6 @@ class SyncGatherCursor(_GatherCursor):
                 if not self._rounds:
                     return self._taken(found)
                 self._collected.append(self._taken(found))
-                if not self._round:
-                    return self._last_round()
             elif found is Signal.DONE:
                 self._round.popleft()
             elif found is Signal.PASS:

@@ -6,17 +6,23 @@ so what the consumer asks for next comes after the message (law 9).
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
 from pipeflow.dsl import nodes
 from pipeflow.lowering.cursors.cursor import Cursor, OneInputCursor
+from pipeflow.lowering.engine import Call
 from pipeflow.lowering.host import Host
 from pipeflow.lowering.items import Item, Signal
 
 if TYPE_CHECKING:
     from pipeflow.lowering.executor import Executor
+
+
+# So many messages may wait in each actor of a group that is slower than the stream, so that they never pile up.
+_MESSAGES_AHEAD = 64
 
 
 class SendCursor(OneInputCursor):
@@ -26,14 +32,19 @@ class SendCursor(OneInputCursor):
         super().__init__(executor, node, upstream)
         self._method = node.method
         self._actors = executor.actors(node.group)
+        self._sent: deque[Call] = deque()
 
     @override
     def _poll(self) -> Item | Signal:
+        while self._sent and self._sent[0].reply is not None:
+            self._sent.popleft()
+        if len(self._sent) >= _MESSAGES_AHEAD * len(self._actors):
+            return Signal.PENDING
         found = self._pull()
         if isinstance(found, Item):
             payload = self.executor.value(found) if found.parts is not None else found.argument
             for actor in self._actors:
-                self.executor.submit(self.node, actor, Host.message, self._method, payload)
+                self._sent.append(self.executor.submit(self.node, actor, Host.message, self._method, payload))
         return found
 
 

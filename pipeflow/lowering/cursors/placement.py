@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from typing_extensions import override
 
@@ -19,11 +19,22 @@ if TYPE_CHECKING:
     from pipeflow.lowering.executor import Executor
 
 
+class _InFlight(NamedTuple):
+    """A call, the actor that it is with, and where in the input its item stood."""
+
+    call: Call
+    actor: int
+    position: int
+    origin: Origin | None
+
+
 class PlaceCursor(OneInputCursor):
     """Feeds items to the actors, by reference, and delivers in the order of the input (law 4).
 
     The next input is pulled only when an output is asked for and fewer than `max_in_flight` items are in the
-    actors; with one, a barrier upstream stays exact (law 6).
+    actors; with one, a barrier upstream stays exact (law 6). It goes to the actor with the fewest in flight, among
+    those to the one that has had the fewest, so that a group which keeps state, such as replay buffers, fills
+    evenly.
     """
 
     def __init__(self, executor: Executor, node: nodes.Place, upstream: Cursor, program: Program) -> None:
@@ -32,9 +43,10 @@ class PlaceCursor(OneInputCursor):
         self._actors = executor.actors(node.group)
         self._keys = [executor.install(node, node.group, index, program) for index in range(node.group.count)]
         self._load = [0] * len(self._actors)
+        self._had = [0] * len(self._actors)
         self._max_in_flight = node.max_in_flight
         self._ordered = node.ordered
-        self._calls: deque[tuple[Call, int, Origin | None]] = deque()
+        self._calls: deque[_InFlight] = deque()
         self._more = False
         self._input_ended = False
         self._told_end = not program.expands
@@ -52,13 +64,12 @@ class PlaceCursor(OneInputCursor):
             if ready is None:
                 return Signal.PENDING if self._calls else idle
             self._calls.remove(ready)
-            call, actor, origin = ready
-            self._load[actor] -= 1
-            reply = call.reply
+            self._load[ready.actor] -= 1
+            reply = ready.call.reply
             assert isinstance(reply, Reply)
             self._more = reply.more
             if reply.status is Status.ITEM:
-                return Item(handle=call.item, origin=origin)
+                return Item(handle=ready.call.item, origin=ready.origin)
 
     def _fill(self) -> Signal:
         """Submit what may be submitted; the signal says why nothing more could be."""
@@ -68,6 +79,8 @@ class PlaceCursor(OneInputCursor):
                 self._submit(0, None, Host.more)
                 continue
             if not self._input_ended:
+                if self._calls and sum(self._had) - self._calls[0].position > self._max_in_flight:
+                    return Signal.PENDING  # as many have overtaken the oldest as may
                 found = self._upstream.poll()  # the program in the actor counts what its steps take
                 if isinstance(found, Item):
                     self._feed(found)
@@ -82,11 +95,12 @@ class PlaceCursor(OneInputCursor):
         return Signal.PENDING
 
     def _feed(self, item: Item) -> None:
-        least = min(range(len(self._load)), key=self._load.__getitem__)
+        least = min(range(len(self._load)), key=lambda actor: (self._load[actor], self._had[actor]))
         if item.parts is None:
             self._submit(least, item.origin, Host.feed, item.argument)
         else:
             self._submit(least, item.origin, Host.feed_list, *(part.argument for part in item.parts))
+        self._had[least] += 1
 
     def _submit(
         self, actor: int, origin: Origin | None, method: Callable[..., Answer], *args: object
@@ -95,15 +109,15 @@ class PlaceCursor(OneInputCursor):
             self.node, self._actors[actor], method, self._keys[actor], *args, program=self._program
         )
         self._load[actor] += 1
-        self._calls.append((call, actor, origin))
+        self._calls.append(_InFlight(call, actor, sum(self._had), origin))
 
-    def _ready(self) -> tuple[Call, int, Origin | None] | None:
+    def _ready(self) -> _InFlight | None:
         if not self._calls:
             return None
         if self._ordered:
-            return self._calls[0] if self._calls[0][0].reply is not None else None
-        done = [entry for entry in self._calls if entry[0].reply is not None]
-        return min(done, key=lambda entry: entry[0].finished) if done else None
+            return self._calls[0] if self._calls[0].call.reply is not None else None
+        done = [entry for entry in self._calls if entry.call.reply is not None]
+        return min(done, key=lambda entry: entry.call.finished, default=None)
 
     @override
     def _count_delivery(self) -> None:

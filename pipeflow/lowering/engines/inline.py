@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -34,14 +33,8 @@ class _LocalHandle(Handle):
         self.value = value
 
 
-_Pending = tuple[Call, _LocalActor, Callable[..., Answer], tuple[Any, ...]]
-
-
 class InlineEngine(Engine):
     """Everything in this process."""
-
-    def __init__(self) -> None:
-        self._pending: deque[_Pending] = deque()
 
     @property
     @override
@@ -59,14 +52,11 @@ class InlineEngine(Engine):
     @override
     def submit(self, actor: Actor, method: Callable[..., Answer], *args: Any) -> Call:
         assert isinstance(actor, _LocalActor)
-        call = Call(actor, _LocalHandle())
-        self._pending.append((call, actor, method, args))
-        return call
+        return _LocalCall(actor, method, args)
 
     @override
     def wait(self, calls: Sequence[Call], timeout: float | None) -> Sequence[Call]:
-        call = self._run(self._pending.popleft())
-        return (call,)
+        return (self._run(calls[0]),)
 
     @override
     def fetch(self, handle: Handle) -> object:
@@ -78,25 +68,34 @@ class InlineEngine(Engine):
         return _LocalHandle(copy.deepcopy(self.fetch(handle)))
 
     @override
-    def stop(self, actors: Sequence[Actor]) -> None:
-        self._pending.clear()
-        for actor in actors:
-            assert isinstance(actor, _LocalActor)
-            actor.host.close()
+    def stop(self, actors: Sequence[Actor]) -> Sequence[Call]:
+        closings = [self.submit(actor, Host.close) for actor in actors]
+        return [self._run(call) for call in closings]
 
     @override
     def close(self) -> None:
-        self._pending.clear()
+        pass
 
     @override
     def now(self) -> float:
         return time.perf_counter()
 
-    def _run(self, pending: _Pending) -> Call:
-        call, actor, method, args = pending
-        values = [self.fetch(arg) if isinstance(arg, Handle) else arg for arg in args]
-        reply, item = method(actor.host, *values)
-        assert isinstance(call.item, _LocalHandle)
-        call.item.value = item
-        call.reply = reply
+    def _run(self, call: Call) -> Call:
+        assert isinstance(call, _LocalCall)
+        call.run()
         return call
+
+
+class _LocalCall(Call):
+    """A call that runs when it is waited for."""
+
+    __slots__ = ("_args", "_host", "_method", "_result")
+
+    def __init__(self, actor: _LocalActor, method: Callable[..., Answer], args: tuple[Any, ...]) -> None:
+        self._result = _LocalHandle()
+        super().__init__(actor, self._result)
+        self._host, self._method, self._args = actor.host, method, args
+
+    def run(self) -> None:
+        values = [arg.value if isinstance(arg, _LocalHandle) else arg for arg in self._args]
+        self.reply, self._result.value = self._method(self._host, *values)

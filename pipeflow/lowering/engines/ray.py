@@ -6,23 +6,42 @@ and the item, which stays where it was made until somebody who needs it fetches 
 
 from __future__ import annotations
 
+import contextlib
 import logging
-import pickle
+import os
+import socket
 import time
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import ray
+from ray import cloudpickle
 from typing_extensions import override
 
 from pipeflow.dsl.errors import ActorDiedError, EngineError
 from pipeflow.lowering.engine import Actor, Call, Engine, Handle
 from pipeflow.lowering.host import Answer, Host
-from pipeflow.lowering.program import Reply, Status
+from pipeflow.lowering.program import Failure, Reply, Status
 
 _CLOSE_SECONDS = 5.0
+_PROBE_SECONDS = 5.0
+# How a connection in HTTP/2 begins, with an empty frame of settings, and the type of frame that answers it.
+_HTTP2_SETTINGS = b"\x04"
+_HTTP2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00" + _HTTP2_SETTINGS + bytes(5)
+
+
+@dataclass
+class _Connection:
+    """The process's connection to Ray, of which there is one: it ends with the last run that uses it."""
+
+    address: str | None = None
+    users: int = 0
+    ours: bool = False
+
+
+_CONNECTION = _Connection()
 
 
 class Ray(Engine):
@@ -37,7 +56,6 @@ class Ray(Engine):
     def __init__(self, address: str | None = None, num_cpus: int | None = None) -> None:
         self._address = address
         self._num_cpus = num_cpus
-        self._started_ray = False
 
     @property
     @override
@@ -47,9 +65,11 @@ class Ray(Engine):
     @override
     def open(self) -> None:
         if ray.is_initialized():
+            self._join()
             return
         try:
             if self._address is not None:
+                _check_greeting(self._address)
                 ray.init(address=self._address, log_to_driver=False, logging_level=logging.ERROR)
             else:
                 ray.init(
@@ -65,7 +85,9 @@ class Ray(Engine):
                 f"Ray at {where} cannot be reached: {_first_line(error)}; check the address, or leave it out"
             )
             raise EngineError(message) from error
-        self._started_ray = True
+        _CONNECTION.address = self._address
+        _CONNECTION.users = 1
+        _CONNECTION.ours = True
 
     @override
     def start(self, name: str, index: int, resources: dict[str, float]) -> Actor:
@@ -80,66 +102,105 @@ class Ray(Engine):
 
     @override
     def submit(self, actor: Actor, method: Callable[..., Answer], *args: Any) -> Call:
+        return self._submit(actor, method, *args)
+
+    # `Any`: see the protocol.
+    def _submit(self, actor: Actor, method: Callable[..., Answer], *args: Any) -> _RemoteCall:
         assert isinstance(actor, _RemoteActor)
         values = [arg.ref if isinstance(arg, _RemoteHandle) else arg for arg in args]
         answer, item = actor.remote_method(method)(*values)
-        return _RemoteCall(actor, _RemoteHandle(item), answer)
+        return _RemoteCall(actor, _RemoteHandle(item, actor.name), answer)
 
     @override
     def wait(self, calls: Sequence[Call], timeout: float | None) -> Sequence[Call]:
         by_ref = {call.answer: call for call in calls if isinstance(call, _RemoteCall)}
         refs = list(by_ref)
         ready, _ = ray.wait(refs, num_returns=len(refs), timeout=0)
-        if not ready:
+        if not ready and timeout != 0:
             ready, _ = ray.wait(refs, num_returns=1, timeout=timeout)
         finished = [by_ref[ref] for ref in ready]
         try:
-            replies: list[Reply] = ray.get(ready)
-        except ray.exceptions.RayActorError as error:
-            names = ", ".join(sorted({call.actor.name for call in finished}))
-            message = f"an actor of the run died (one of {names}): {_first_line(error)}"
-            raise ActorDiedError(message) from error
+            replies = ray.get(ready)
+        except ray.exceptions.RayError:  # of one of them; each is asked which
+            return self._settled(finished)
         for call, reply in zip(finished, replies, strict=True):
             call.reply = reply
+        return finished
+
+    def _settled(self, finished: Sequence[_RemoteCall]) -> Sequence[Call]:
+        """Set the replies one by one where not every call came back with one."""
+        dead: dict[str, ray.exceptions.RayActorError] = {}
+        for call in finished:
+            try:
+                call.reply = ray.get(call.answer)
+            except ray.exceptions.RayActorError as error:
+                dead.setdefault(call.actor.name, error)
+            except ray.exceptions.RayError as error:
+                call.reply = _untravelled(error)
+        if dead:
+            names, reason = " and ".join(dead), next(iter(dead.values()))
+            message = f"{names} died: {_first_line(reason)}"
+            raise ActorDiedError(message) from reason
         return finished
 
     @override
     def fetch(self, handle: Handle) -> object:
         assert isinstance(handle, _RemoteHandle)
-        return ray.get(handle.ref)
+        try:
+            return ray.get(handle.ref)
+        except ray.exceptions.RayError as error:
+            message = f"an item that was made in {handle.made_in} cannot be read here: {_first_line(error)}"
+            raise EngineError(message) from error
 
     @override
     def duplicate(self, handle: Handle) -> Handle:
         return handle  # whoever fetches it gets a copy of its own, its arrays read-only
 
     @override
-    def stop(self, actors: Sequence[Actor]) -> None:
+    def stop(self, actors: Sequence[Actor]) -> Sequence[Call]:
         if not ray.is_initialized():
-            return
-        closing = [self.submit(actor, Host.close) for actor in actors]
-        refs = [call.answer for call in closing if isinstance(call, _RemoteCall)]
-        if refs:
-            ray.wait(refs, num_returns=len(refs), timeout=_CLOSE_SECONDS)
-        for actor in actors:
-            assert isinstance(actor, _RemoteActor)
-            ray.kill(actor.handle, no_restart=True)
+            return ()
+        try:
+            closings = {call.answer: call for call in (self._submit(actor, Host.close) for actor in actors)}
+            refs = list(closings)
+            ready = ray.wait(refs, num_returns=len(refs), timeout=_CLOSE_SECONDS)[0] if refs else []
+            with contextlib.suppress(ActorDiedError):  # what is dead needs no closing
+                self._settled([closings[ref] for ref in ready])
+            return list(closings.values())
+        finally:  # also after a second Ctrl-C
+            for actor in actors:
+                assert isinstance(actor, _RemoteActor)
+                ray.kill(actor.handle, no_restart=True)
 
     @override
     def close(self) -> None:
-        if self._started_ray:
-            self._started_ray = False
+        _CONNECTION.users -= 1
+        if _CONNECTION.ours and _CONNECTION.users <= 0:
+            _CONNECTION.ours = False
             ray.shutdown()
 
     @override
     def now(self) -> float:
         return time.perf_counter()
 
+    def _join(self) -> None:
+        """Use the connection that the process has."""
+        connected = ray.get_runtime_context().gcs_address
+        if self._address not in (None, "auto", "local", connected, _CONNECTION.address):
+            message = (
+                f"this process is connected to Ray at {connected} already and cannot use the one at "
+                f"{self._address} as well; call ray.shutdown() before, or leave the address out"
+            )
+            raise EngineError(message)
+        _CONNECTION.users += 1
+
 
 class _RemoteHandle(Handle):
-    __slots__ = ("ref",)
+    __slots__ = ("made_in", "ref")
 
-    def __init__(self, ref: ray.ObjectRef[Any]) -> None:
+    def __init__(self, ref: ray.ObjectRef[Any], made_in: str) -> None:
         self.ref = ref
+        self.made_in = made_in
 
 
 class _RemoteCall(Call):
@@ -189,11 +250,32 @@ def _portable(answer: Answer) -> Answer:
     cause = reply.failure.cause
     trace = "".join(traceback.format_exception(cause))
     try:
-        pickle.loads(pickle.dumps(cause))
+        cloudpickle.loads(cloudpickle.dumps(cause))
     except Exception:  # pickling runs the exception class's own code, which may raise anything
         cause = RuntimeError(f"{type(cause).__name__}: {cause}")
     return replace(reply, failure=replace(reply.failure, cause=cause, trace=trace)), item
 
 
+def _untravelled(error: ray.exceptions.RayError) -> Reply:
+    """The reply to a call whose item or answer could not be pickled, or its argument not be unpickled."""
+    cause = error.cause if isinstance(error, ray.exceptions.RayTaskError) else error
+    return Reply(Status.FAILED, failure=Failure(-1, -1, cause, str(error)))
+
+
+def _check_greeting(address: str) -> None:
+    """Raise `OSError` where nobody listens, or not in HTTP/2 as Ray does: Ray itself would wait for minutes."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not host or not port.isdigit() or os.environ.get("RAY_USE_TLS") == "1":
+        return
+    with socket.create_connection((host, int(port)), timeout=_PROBE_SECONDS) as probe:
+        probe.sendall(_HTTP2_PREFACE)
+        answer = probe.recv(9)
+    if answer[3:4] != _HTTP2_SETTINGS:
+        message = "what listens there is not Ray; its dashboard, for one, has another port"
+        raise ConnectionError(message)
+
+
 def _first_line(error: BaseException) -> str:
+    if isinstance(error, ray.exceptions.RayTaskError):  # whose own text begins with Ray's internals
+        error = error.cause
     return (str(error).strip() or type(error).__name__).splitlines()[0]

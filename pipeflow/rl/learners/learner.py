@@ -1,5 +1,4 @@
-"""What every learner has: parameters, an optimiser with its guards, statistics, counters, and a state to
-save.
+"""What every learner has: parameters, a guarded optimiser, statistics, counters, and a state to save.
 
 Apart from the algorithms, which add only what they optimise. A learner is an actor's class: it is made inside
 its process, and what goes in and out of its methods is plain numpy data. It holds no random generator:
@@ -100,8 +99,8 @@ class Learner:
         device: str = "cpu",
     ) -> None:
         self._device = torch.device(device)
-        self._policy = policy.build(derive_seed(seed, "policy"), device)
-        self._parameters = flatten_parameters(self._policy)
+        self.policy = policy.build(derive_seed(seed, "policy"), device)
+        self._parameters = flatten_parameters(self.policy)
         self._lr = as_schedule(lr)
         self._max_grad_norm = max_grad_norm
         self._seed = seed
@@ -124,20 +123,19 @@ class Learner:
 
     def weights(self) -> Weights:
         """A copy of the parameters and of the statistics; later updates do not change it."""
-        parameters = self._policy.parameters_numpy()
+        parameters = self.policy.parameters_numpy()
         for array in parameters.values():
             array.setflags(write=False)
         return Weights(self._version, parameters, self._observation_moments, self._return_moments)
 
     def state(self) -> dict[str, StateValue]:
-        """All that the next update depends on, under flat names: parameters, optimiser, statistics,
-        counters."""
+        """All that the next update depends on, under flat names: parameters, optimiser, statistics, counters."""
         state: dict[str, StateValue] = {
             "version": self._version,
             "lifetime_steps": self._lifetime_steps,
             "skipped_updates": self._skipped_updates,
         }
-        for name, array in self._policy.parameters_numpy().items():
+        for name, array in self.policy.parameters_numpy().items():
             state[f"parameters/{name}"] = array
         for key, value in self._optimizer.state[self._parameters].items():
             state[f"optimizer/{key}"] = value.detach().cpu().numpy().copy()
@@ -152,12 +150,12 @@ class Learner:
         return state
 
     def load_state(self, state: Mapping[str, StateValue], /) -> None:
-        """Go on where the learner that gave this state stood; the next update is bit for bit the one it would
-        have made.
+        """Go on where the learner that gave this state stood.
 
+        The next update is bit for bit the one that it would have made.
         Raises ValueError if the state is of another policy.
         """
-        self._policy.load_numpy(_arrays_under("parameters/", state))
+        self.policy.load_numpy(_arrays_under("parameters/", state))
         saved = _arrays_under("optimizer/", state)
         self._optimizer.state[self._parameters] = {
             key: torch.tensor(value, device=self._device) for key, value in saved.items()
@@ -168,14 +166,14 @@ class Learner:
         self._lifetime_steps = _integer("lifetime_steps", state)
         self._skipped_updates = _integer("skipped_updates", state)
 
-    def _begin_update(self) -> float:
+    def begin_update(self) -> float:
         """Set the learning rate in force at this point of the run, and return it."""
         lr = self._lr(self._lifetime_steps)
         for group in self._optimizer.param_groups:
             group["lr"] = lr
         return lr
 
-    def _descend(self, loss: Tensor) -> StepOutcome:
+    def descend(self, loss: Tensor) -> StepOutcome:
         """One guarded optimiser step down the gradient of `loss`."""
         _gradient(self._parameters).zero_()
         torch.autograd.backward(loss)
@@ -184,7 +182,7 @@ class Learner:
             self._skipped_updates += 1
         return outcome
 
-    def _end_update(self, batch: Advantages | Trajectories) -> None:
+    def end_update(self, batch: Advantages | Trajectories) -> None:
         """Count the update, and take in the statistics that came with its batch."""
         self._version += 1
         self._lifetime_steps += batch.steps

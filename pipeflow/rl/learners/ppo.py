@@ -80,15 +80,10 @@ class PPOLearner(Learner):
         """Improve the policy on one batch.
 
         It should be of the newest weights: `policy_lag` in the report says how many versions older it is.
-
-        Raises ValueError if the batch has fewer rows than a minibatch.
+        A batch with fewer rows than a minibatch is one minibatch: how many of a round's rows are reset rows,
+        which are dropped, cannot be known beforehand.
         """
-        if batch.steps < self._minibatch_size:
-            raise ValueError(
-                f"a batch of {batch.steps} rows cannot fill a minibatch of {self._minibatch_size}; collect more "
-                "steps for an update (reset rows are dropped), or lower minibatch_size"
-            )
-        lr = self._begin_update()
+        lr = self.begin_update()
         rows = _Rows.of(batch, self._device)
         shuffler = torch.Generator().manual_seed(derive_seed(self._seed, "minibatches", self.version))
         outcomes: list[StepOutcome] = []
@@ -106,12 +101,12 @@ class PPOLearner(Learner):
             yield from torch.split(torch.randperm(batch.steps, generator=shuffler), self._minibatch_size)
 
         passes = run_epochs(
-            self._epochs, shuffled, assess, lambda loss: outcomes.append(self._descend(loss)), self._kl_limit
+            self._epochs, shuffled, assess, lambda loss: outcomes.append(self.descend(loss)), self._kl_limit
         )
         lag = self.version - batch.version
-        self._end_update(batch)
+        self.end_update(batch)
         means = np.average(torch.stack(records).cpu().numpy(), axis=0, weights=sizes)
-        applied = [outcome for outcome in outcomes if outcome.applied]
+        norms = [outcome.gradient_norm for outcome in outcomes if outcome.applied]
         return Report(
             version=self.version,
             steps=batch.steps,
@@ -120,11 +115,9 @@ class PPOLearner(Learner):
             metrics={
                 **dict(zip(_METRICS, means.tolist(), strict=True)),
                 "explained_variance": explained_variance(rows.values, rows.value_targets).item(),
-                "grad_norm": float(np.mean([outcome.gradient_norm for outcome in applied]))
-                if applied
-                else float("nan"),
+                "grad_norm": float(np.mean(norms)) if norms else float("nan"),
                 "learning_rate": lr,
-                "optimizer_steps": len(applied),
+                "optimizer_steps": len(norms),
                 "complete_epochs": passes.complete_epochs,
                 "skipped_updates": self._skipped_updates,
                 "policy_lag": lag,
@@ -133,7 +126,7 @@ class PPOLearner(Learner):
 
     def _loss(self, rows: _Rows) -> tuple[Tensor, Tensor]:
         """The loss of one minibatch, and its record: a vector of the quantities named in _METRICS."""
-        log_probs, entropies, values = self._policy.evaluate(rows.observations, rows.actions)
+        log_probs, entropies, values = self.policy.evaluate(rows.observations, rows.actions)
         log_ratio = log_probs - rows.log_probs
         advantages = normalise_advantages(rows.advantages) if self._normalise else rows.advantages
         policy_loss = clipped_surrogate_loss(log_ratio, advantages, self._clip)
@@ -158,8 +151,10 @@ _METRICS = ("policy_loss", "value_loss", "entropy", "approx_kl", "clip_fraction"
 
 @dataclass(frozen=True)
 class EpochsDone:
-    """How far a loop over epochs came. steps: minibatches applied. complete_epochs: epochs that no stop cut
-    short."""
+    """How far a loop over epochs came.
+
+    steps: minibatches applied. complete_epochs: epochs that no stop cut short.
+    """
 
     steps: int
     complete_epochs: int
@@ -172,8 +167,7 @@ def run_epochs(
     apply: Callable[[_Loss], object],
     kl_limit: float | None,
 ) -> EpochsDone:
-    """Go over the minibatches epoch by epoch; the first whose KL is over the limit ends it all, and is not
-    applied.
+    """Go over the minibatches epoch by epoch, until the KL of one is over the limit; that one is not applied.
 
     minibatches: called once an epoch. assess: a minibatch's approximate KL, and its loss. apply: takes the
     step. kl_limit: None never stops.

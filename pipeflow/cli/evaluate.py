@@ -1,0 +1,94 @@
+"""`pipeflow eval`: what the policy of a checkpoint earns when it takes its most probable actions.
+
+Apart from the evaluations of a training run, which decide when to stop: this one plays other episodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+import tyro
+
+from pipeflow.algorithms.catalogue import entry_of
+from pipeflow.cli.configuration import from_json
+from pipeflow.cli.flags import parse
+from pipeflow.cli.plans import build_policy
+from pipeflow.cli.recording import CHECKPOINTS
+from pipeflow.rl.checkpoints import (
+    CheckpointError,
+    checkpoints_in,
+    is_checkpoint,
+    load_checkpoint,
+)
+from pipeflow.rl.evaluation import evaluate
+from pipeflow.rl.learners.learner import Learner
+
+
+@dataclass(frozen=True)
+class EvalOptions:
+    """What is evaluated, and how."""
+
+    path: tyro.conf.Positional[Path]
+    """A run's folder, for its newest checkpoint, or a checkpoint's folder."""
+    episodes: int = 20
+    """How many episodes are played."""
+    seed: int = 0
+    """Of the episodes; the same seed plays the same ones."""
+
+    def __post_init__(self) -> None:
+        if self.episodes < 1:
+            raise ValueError(f"--episodes must be at least 1, got {self.episodes}")
+        if self.seed < 0:
+            raise ValueError(f"--seed must not be negative, got {self.seed}")
+
+
+def evaluate_checkpoint(words: Sequence[str]) -> int:
+    """Print returns and lengths of greedy episodes.
+
+    Raises UsageError for words that do not fit, CheckpointError for a checkpoint that is none.
+    """
+    options = parse(EvalOptions, words, "pipeflow eval", "Play greedy episodes with a checkpoint's policy.")
+    path = newest_checkpoint(options.path)
+    checkpoint = load_checkpoint(path)
+    torch.set_num_threads(1)
+    try:
+        algorithm = entry_of(checkpoint.algorithm).load()
+        config = from_json(algorithm.configuration, checkpoint.config)
+    except ValueError as error:
+        raise CheckpointError(f"{path} is of no use here: {error}") from error
+    policy = build_policy(algorithm, config)
+    learner = Learner(policy)
+    try:
+        learner.load_state(checkpoint.state)
+    except ValueError as error:
+        raise CheckpointError(f"{path} does not fit its own configuration: {error}") from error
+    weights = learner.weights()
+    stats = evaluate(config.env, policy, weights, options.episodes, options.seed)
+    print(
+        f"{config.env.name}, {options.episodes} greedy episodes with {path} "
+        f"({checkpoint.state['lifetime_steps']:,} steps)"
+    )
+    low, high = stats.returns.min(), stats.returns.max()
+    print(
+        f"return  mean {stats.mean_return:.2f}  std {stats.returns.std():.2f}  min {low:.2f}  max {high:.2f}"
+    )
+    print(f"length  mean {stats.mean_length:.2f}")
+    return 0
+
+
+def newest_checkpoint(path: Path) -> Path:
+    """The checkpoint's folder that a user means: `path` itself, its file, or the newest of the run at `path`.
+
+    Raises CheckpointError if there is none.
+    """
+    folder = path.parent if path.is_file() else path
+    if is_checkpoint(folder):
+        return folder
+    found = checkpoints_in(path / CHECKPOINTS) or checkpoints_in(path)
+    if not found:
+        what = "has no checkpoint in it" if path.exists() else "does not exist"
+        raise CheckpointError(f"{path} {what}; give the folder of a run, or of one of its checkpoints")
+    return found[-1]

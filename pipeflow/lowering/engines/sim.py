@@ -1,0 +1,125 @@
+"""The simulation: the inline engine under a seeded scheduler, which decides what finishes when and who dies.
+
+One thread, a virtual clock and no sleeping, so thousands of schedules a second of a small plan. The executor is the
+one that runs on Ray; a schedule that breaks a plan is a seed that replays it, in a debugger too.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from typing_extensions import override
+
+from pipeflow.lowering.engine import Actor, Call
+from pipeflow.lowering.engines.inline import InlineEngine, LocalActor, LocalCall
+from pipeflow.lowering.host import Answer, Host
+from pipeflow.lowering.program import Reply, Status
+
+
+class Chooser(Protocol):
+    """What makes the decisions of a schedule: a seeded generator, hypothesis, or the record of another run."""
+
+    def choose(self, options: Sequence[str]) -> int:
+        """The index of one of the options; there are at least two."""
+        ...
+
+
+class SeededChooser:
+    """Every option equally likely, from a seed."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+
+    def choose(self, options: Sequence[str]) -> int:
+        """The index of one of the options."""
+        return self._random.randrange(len(options))
+
+
+class Sim(InlineEngine):
+    """A seeded simulation.
+
+    Args:
+        seed: of the schedule; the same seed gives the same run.
+        crashes: how many actors may die in the run, each at a moment that the schedule decides.
+        chooser: decides in place of the seed.
+    """
+
+    def __init__(self, seed: int = 0, *, crashes: int = 0, chooser: Chooser | None = None) -> None:
+        self._chooser = SeededChooser(seed) if chooser is None else chooser
+        self._seed = seed
+        self._crashes_left = crashes
+        self._queues: dict[Actor, deque[LocalCall]] = {}
+        self._dead: set[Actor] = set()
+        self._clock = 0.0
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"sim(seed={self._seed})"
+
+    @override
+    def start(self, name: str, index: int, resources: dict[str, float]) -> Actor:
+        actor = LocalActor(name, Host(index))
+        self._queues[actor] = deque()
+        return actor
+
+    @override
+    def submit(self, actor: Actor, method: Callable[..., Answer], *args: Any) -> Call:
+        call = LocalCall(actor, method, args)
+        self._queues[actor].append(call)
+        return call
+
+    @override
+    def wait(self, calls: Sequence[Call], timeout: float | None) -> Sequence[Call]:
+        wanted = set(calls)
+        finished = [call for call in calls if call.actor in self._dead]
+        for call in finished:
+            call.reply = Reply(Status.DIED)
+        if timeout == 0 and self._yes("look", "see nothing"):
+            return finished
+        while not finished or self._yes("another finishes", "the driver looks"):
+            runnable = [actor for actor, queue in self._queues.items() if queue and queue[0].ready]
+            if not runnable:
+                break
+            finished.extend(call for call in self._step(runnable) if call in wanted)
+        return finished
+
+    @override
+    def stop(self, actors: Sequence[Actor]) -> Sequence[Call]:
+        for queue in self._queues.values():
+            queue.clear()
+        closings = [LocalCall(actor, Host.close, ()) for actor in actors if actor not in self._dead]
+        for call in closings:
+            call.run()
+        self._queues.clear()
+        return closings
+
+    @override
+    def now(self) -> float:
+        return self._clock
+
+    def _step(self, runnable: Sequence[Actor]) -> list[LocalCall]:
+        """Let one actor finish its next call, or die."""
+        self._clock += 0.001 * (1 + self._chosen([str(step) for step in range(8)]))
+        actor = runnable[self._chosen([actor.name for actor in runnable])]
+        queue = self._queues[actor]
+        if self._crashes_left and self._chosen(["lives"] * 15 + ["dies"]) == 15:
+            self._crashes_left -= 1
+            self._dead.add(actor)
+            lost = list(queue)
+            queue.clear()
+            for call in lost:
+                call.reply = Reply(Status.DIED)
+            return lost
+        call = queue.popleft()
+        call.run()
+        return [call]
+
+    def _yes(self, yes: str, no: str) -> bool:
+        return self._chosen([no, yes]) == 1
+
+    def _chosen(self, options: Sequence[str]) -> int:
+        return 0 if len(options) == 1 else self._chooser.choose(options)

@@ -1,0 +1,151 @@
+"""The Ray engine: addresses, connections, resources, and actors that die."""
+
+from __future__ import annotations
+
+import http.server
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from pipeflow.dsl import ActorDiedError, EngineError, actors, from_items, from_shards, gather_async, gather_sync, take
+from pipeflow.lowering.engines.ray import Ray
+from tests.lowering.actors import Counter, Failing
+from tests.lowering.test_run import is_gone
+
+pytestmark = pytest.mark.ray
+
+
+@pytest.fixture
+def closed_port() -> int:
+    """A port where nobody listens."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    return port
+
+
+@pytest.fixture
+def web_port() -> Iterator[int]:
+    """A port where something else than Ray listens, as its dashboard does on 8265."""
+
+    class Silent(http.server.BaseHTTPRequestHandler):
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Silent) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield server.server_port
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize("scheme", ["", "ray://"])
+def test_an_address_where_nobody_listens_is_an_error_within_seconds(
+    scheme: str, closed_port: int, without_ray: None
+) -> None:
+    started = time.monotonic()
+    address = f"{scheme}127.0.0.1:{closed_port}"
+    with pytest.raises(EngineError) as caught:
+        list(from_items([1]).run(Ray(address)))
+    assert time.monotonic() - started < 5
+    assert str(caught.value).startswith(f"Ray at {address} cannot be reached: ")
+    assert str(caught.value).endswith("; check the address, or leave it out")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("scheme", ["", "ray://"])
+def test_an_address_of_something_else_is_an_error_within_seconds(
+    scheme: str, web_port: int, without_ray: None
+) -> None:
+    """Ray itself would ask it again for minutes."""
+    started = time.monotonic()
+    with pytest.raises(EngineError, match="what listens there is not Ray"):
+        list(from_items([1]).run(Ray(f"{scheme}127.0.0.1:{web_port}")))
+    assert time.monotonic() - started < 10
+
+
+@pytest.fixture
+def without_ray(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a process that has no Ray yet, though this one may have."""
+    monkeypatch.setattr("ray.is_initialized", lambda: False)
+
+
+def test_a_process_has_one_ray(ray_runtime: None) -> None:
+    with pytest.raises(EngineError, match=r"connected to Ray at \S+ already and cannot use the one at 10.0.0.1:6379"):
+        list(from_items([1]).run(Ray("10.0.0.1:6379")))
+    assert list(from_items([1]).run(Ray("auto"))) == [1]
+
+
+def test_a_ray_that_was_there_before_a_run_is_there_after_it(ray_runtime: None) -> None:
+    import ray
+
+    assert list((from_shards([[1]]) | gather_sync()).run("ray")) == [1]
+    assert ray.is_initialized()
+
+
+def test_an_actor_that_dies_is_named_within_seconds(ray_runtime: None) -> None:
+    both = actors(Failing, 1).named("frail").produce(Failing.dies) & actors(Counter, 1).produce(Counter.next_number)
+    run = (both | gather_sync()).run("ray")
+    started = time.monotonic()
+    with pytest.raises(ActorDiedError, match=r"^frail\[0\] died: The actor died"):
+        next(run)
+    assert time.monotonic() - started < 15
+    assert list(run) == []
+
+
+def test_of_several_actors_that_die_each_is_named(ray_runtime: None) -> None:
+    """The one that lives is not."""
+    frail, sound = actors(Counter, 2).named("frail"), actors(Counter, 1).named("sound")
+    both = frail.produce(Counter.pid) & sound.produce(Counter.next_number)
+    run = (both | gather_sync()).run("ray")
+    pids = [next(run), next(run)]
+    assert next(run) == 1
+    for pid in pids:
+        os.kill(pid, 9)
+    assert all(is_gone(pid) for pid in pids)
+    time.sleep(1)  # until Ray has noticed both
+    with pytest.raises(ActorDiedError) as caught:
+        next(run)
+    assert "frail[0] and frail[1] died" in str(caught.value)
+    assert "sound" not in str(caught.value)
+
+
+def test_actors_get_what_they_reserve(ray_runtime: None) -> None:
+    """Here a part of a core each; the default reserves nothing while it runs."""
+    workers = actors(Counter, 2, limit=1).resources(cpus=0.25)
+    assert list((workers.produce(Counter.next_number) | gather_async()).run("ray")) == [1, 1]
+
+
+def test_the_environment_of_an_actor_is_the_index_in_its_group(ray_runtime: None) -> None:
+    plan = actors(Counter, 2).produce(Counter.next_tagged) | gather_sync() | take(2)
+    assert list(plan.run("ray")) == [(0, 1), (1, 1)]
+
+
+OWN_RAY = """
+from pipeflow.dsl import actors, from_items, gather_sync
+from tests.lowering.actors import Counter
+import ray
+
+plan = actors(Counter, 1).produce(Counter.next_number) | gather_sync()
+first, second = plan.run("ray"), plan.run("ray")
+assert [next(first), next(second)] == [1, 1]
+first.close()
+assert next(second) == 2, "the first run has taken the Ray of the second away"
+second.close()
+assert not ray.is_initialized(), "a run has left its Ray behind"
+"""
+
+
+def test_runs_that_overlap_share_the_ray_that_the_first_of_them_started() -> None:
+    """Law 21: it ends with the last of them."""
+    done = subprocess.run(  # a process of its own, since this one has a Ray that no run may end
+        [sys.executable, "-c", OWN_RAY], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr

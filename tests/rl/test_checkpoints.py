@@ -1,0 +1,323 @@
+"""A checkpoint comes back as it went in, is there whole or not at all, and nothing else is taken for one."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from pipeflow.rl.batches import Advantages
+from pipeflow.rl.checkpoints import (
+    Checkpoint,
+    CheckpointError,
+    checkpoints_in,
+    extend_series,
+    is_checkpoint,
+    load_checkpoint,
+    save_checkpoint,
+)
+from pipeflow.rl.environments import EnvSpec
+from pipeflow.rl.learners.ppo import PPOLearner
+from pipeflow.rl.policies import PolicySpec
+from pipeflow.rl.running_moments import Moments
+
+SMALL = Checkpoint(
+    "ppo",
+    {"env": {"env": "CartPole-v1", "kwargs": {"gravity": 9.8}}, "hidden": [64, 64], "anneal_steps": None},
+    {
+        "version": 3,
+        "moments/return/count": 2.0,
+        "moments/return/mean": np.array(0.1),
+        "parameters/weight": np.arange(6, dtype=np.float32).reshape(2, 3),
+    },
+    {"torch": "2.13.0"},
+)
+
+
+def batch(rows: int) -> Advantages:
+    generator = np.random.default_rng(0)
+
+    def column() -> NDArray[np.float32]:
+        return generator.standard_normal(rows).astype(np.float32)
+
+    return Advantages(
+        observations=generator.standard_normal((rows, 4)).astype(np.float32),
+        actions=generator.integers(0, 2, rows),
+        log_probs=column() - 1.0,
+        values=column(),
+        advantages=column(),
+        value_targets=column(),
+        version=0,
+        observation_moments=Moments(float(rows), np.full(4, 0.25), np.full(4, 2.0)),
+        return_moments=Moments(float(rows), np.array(1 / 3), np.array(0.1)),
+    )
+
+
+def learner(seed: int, hidden: tuple[int, ...] = (8,)) -> PPOLearner:
+    policy = PolicySpec.for_env(EnvSpec("CartPole-v1"), hidden=hidden)
+    return PPOLearner(policy, minibatch_size=16, epochs=2, seed=seed)
+
+
+def test_everything_comes_back_as_it_was(tmp_path: Path) -> None:
+    save_checkpoint(tmp_path / "it", SMALL)
+    loaded = load_checkpoint(tmp_path / "it")
+    assert (loaded.algorithm, loaded.config, loaded.versions) == (
+        SMALL.algorithm,
+        SMALL.config,
+        SMALL.versions,
+    )
+    assert loaded.state.keys() == SMALL.state.keys()
+    for name, value in SMALL.state.items():
+        assert type(loaded.state[name]) is type(value)
+        np.testing.assert_array_equal(loaded.state[name], value)
+        assert np.asarray(loaded.state[name]).dtype == np.asarray(value).dtype
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.array(1.5, np.float32),
+        np.zeros((0, 3), np.int64),
+        np.array([True, False]),
+        np.arange(6.0).reshape(2, 3).T,
+        np.arange(10)[::-2],
+        np.array([np.nan, np.inf, -0.0]),
+        np.arange(4, dtype=np.uint8).reshape(2, 2),
+    ],
+    ids=["scalar", "empty", "bool", "transposed", "strided", "not finite", "bytes"],
+)
+def test_arrays_of_any_kind_come_back(
+    tmp_path: Path, array: np.ndarray[tuple[int, ...], np.dtype[np.generic]]
+) -> None:
+    save_checkpoint(tmp_path / "it", replace(SMALL, state={"array": array}))
+    loaded = load_checkpoint(tmp_path / "it").state["array"]
+    assert isinstance(loaded, np.ndarray)
+    assert (loaded.dtype, loaded.shape) == (array.dtype, array.shape)
+    np.testing.assert_array_equal(loaded, array)
+
+
+def test_a_loaded_array_may_be_written_to(tmp_path: Path) -> None:
+    save_checkpoint(tmp_path / "it", SMALL)
+    weight = load_checkpoint(tmp_path / "it").state["parameters/weight"]
+    assert isinstance(weight, np.ndarray)
+    assert weight.flags.writeable
+
+
+def test_a_learner_goes_on_bit_for_bit_from_its_checkpoint(tmp_path: Path) -> None:
+    first = learner(seed=1)
+    first.update(batch(32))
+    save_checkpoint(tmp_path / "it", replace(SMALL, state=first.state()))
+
+    # Other parameters; the seed, of the minibatches as well, is part of the configuration.
+    second = PPOLearner(learner(seed=1).policy.spec, minibatch_size=16, epochs=2, seed=1)
+    second.load_state(load_checkpoint(tmp_path / "it").state)
+    first.update(batch(64))
+    second.update(batch(64))
+
+    expected, found = first.state(), second.state()
+    assert expected.keys() == found.keys()
+    assert expected["version"] == 2
+    for name, value in expected.items():
+        np.testing.assert_array_equal(found[name], value, err_msg=name)
+
+
+def test_a_state_of_another_policy_is_refused_by_the_learner(tmp_path: Path) -> None:
+    save_checkpoint(tmp_path / "it", replace(SMALL, state=learner(seed=0, hidden=(16,)).state()))
+    other = learner(seed=0, hidden=(8,))
+    with pytest.raises(ValueError, match=r"has shape \(16, 4\), this policy's has \(8, 4\)"):
+        other.load_state(load_checkpoint(tmp_path / "it").state)
+
+
+def test_a_value_that_is_no_number_is_refused() -> None:
+    with pytest.raises(TypeError, match="state 'flag' is a bool"):
+        Checkpoint("ppo", {}, {"flag": True})
+
+
+def test_a_checkpoint_is_never_overwritten(tmp_path: Path) -> None:
+    save_checkpoint(tmp_path / "it", SMALL)
+    with pytest.raises(FileExistsError, match="never overwritten"):
+        save_checkpoint(tmp_path / "it", replace(SMALL, algorithm="other"))
+    assert load_checkpoint(tmp_path / "it").algorithm == "ppo"
+
+
+def test_the_name_appears_last_and_after_all_contents_are_on_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events: list[str] = []
+    fsync, rename = os.fsync, Path.rename
+
+    def recorded_fsync(descriptor: int) -> None:
+        events.append(f"fsync {Path(os.readlink(f'/proc/self/fd/{descriptor}')).name}")
+        fsync(descriptor)
+
+    def recorded_rename(self: Path, target: Path) -> Path:
+        events.append(f"rename to {target.name}")
+        return rename(self, target)
+
+    if not Path("/proc/self/fd").exists():
+        pytest.skip("the names of open files are read from /proc")
+    monkeypatch.setattr(os, "fsync", recorded_fsync)
+    monkeypatch.setattr(Path, "rename", recorded_rename)
+    save_checkpoint(tmp_path / "it", SMALL)
+    assert events == [
+        "fsync state.safetensors",
+        "fsync checkpoint.json",
+        "fsync .writing-it",
+        "rename to it",
+        f"fsync {tmp_path.name}",
+    ]
+
+
+@pytest.mark.parametrize("moment", ["state.safetensors", "checkpoint.json", "rename"])
+def test_a_failure_at_any_moment_leaves_no_checkpoint_and_no_rest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    open_file = Path.open
+
+    def failing_open(self: Path, mode: str = "r") -> object:
+        if self.name == moment:
+            raise OSError(28, "No space left on device")
+        return open_file(self, mode)
+
+    def failing_rename(self: Path, target: Path) -> Path:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "open", failing_open)
+        if moment == "rename":
+            patch.setattr(Path, "rename", failing_rename)
+        with pytest.raises(KeyboardInterrupt if moment == "rename" else OSError):
+            save_checkpoint(tmp_path / "series" / "000000000001", SMALL)
+    assert list((tmp_path / "series").iterdir()) == []
+
+
+def test_what_a_killed_process_left_is_no_checkpoint_and_is_written_over(tmp_path: Path) -> None:
+    save_checkpoint(tmp_path / "elsewhere", SMALL)
+    shutil.copytree(tmp_path / "elsewhere", tmp_path / "series" / ".writing-000000000007")
+    assert checkpoints_in(tmp_path / "series") == []
+    saved = extend_series(tmp_path / "series", 7, SMALL)
+    assert [path.name for path in (tmp_path / "series").iterdir()] == [saved.name]
+    load_checkpoint(saved)
+
+
+def test_a_truncated_file_is_refused_by_name(tmp_path: Path) -> None:
+    save_checkpoint(tmp_path / "it", SMALL)
+    file = tmp_path / "it" / "state.safetensors"
+    file.write_bytes(file.read_bytes()[:-1])
+    with pytest.raises(
+        CheckpointError, match=r"it/state\.safetensors is damaged: it has \d+ bytes where \d+"
+    ):
+        load_checkpoint(tmp_path / "it")
+
+
+def test_a_file_with_one_wrong_bit_is_refused_by_name(tmp_path: Path) -> None:
+    save_checkpoint(tmp_path / "it", SMALL)
+    file = tmp_path / "it" / "state.safetensors"
+    content = bytearray(file.read_bytes())
+    content[-1] ^= 1
+    file.write_bytes(content)
+    with pytest.raises(CheckpointError, match=r"it/state\.safetensors is damaged: its contents"):
+        load_checkpoint(tmp_path / "it")
+
+
+def test_arrays_of_another_checkpoint_are_refused(tmp_path: Path) -> None:
+    save_checkpoint(tmp_path / "one", SMALL)
+    save_checkpoint(
+        tmp_path / "two", replace(SMALL, state={"parameters/weight": np.ones((2, 3), np.float32)})
+    )
+    shutil.copy(tmp_path / "two" / "state.safetensors", tmp_path / "one")
+    with pytest.raises(CheckpointError, match=r"one/state\.safetensors is damaged"):
+        load_checkpoint(tmp_path / "one")
+
+
+def test_a_missing_array_file_is_refused_by_name(tmp_path: Path) -> None:
+    save_checkpoint(tmp_path / "it", SMALL)
+    (tmp_path / "it" / "state.safetensors").unlink()
+    with pytest.raises(CheckpointError, match=r"it/state\.safetensors cannot be read"):
+        load_checkpoint(tmp_path / "it")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "is damaged, it is no JSON"),
+        ('{"format": "pipeflow check', "is damaged, it is no JSON"),
+        ("[1, 2]", "does not describe a pipeflow checkpoint"),
+        ('{"format": "torch", "format_version": 1}', "does not describe a pipeflow checkpoint"),
+        (
+            '{"format": "pipeflow checkpoint", "format_version": 2}',
+            "format version 2, and this pipeflow reads 1",
+        ),
+        ('{"format": "pipeflow checkpoint", "format_version": 1}', "its 'state' is missing"),
+    ],
+)
+def test_a_foreign_or_damaged_description_is_refused_by_name(
+    tmp_path: Path, content: str, message: str
+) -> None:
+    save_checkpoint(tmp_path / "it", SMALL)
+    (tmp_path / "it" / "checkpoint.json").write_text(content)
+    with pytest.raises(CheckpointError, match=f"it/checkpoint.json.*{message}") as caught:
+        load_checkpoint(tmp_path / "it")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("key", ["algorithm", "config", "versions", "state", "arrays"])
+def test_a_description_without_one_of_its_parts_is_refused(tmp_path: Path, key: str) -> None:
+    save_checkpoint(tmp_path / "it", SMALL)
+    file = tmp_path / "it" / "checkpoint.json"
+    description = json.loads(file.read_text())
+    del description[key]
+    file.write_text(json.dumps(description))
+    with pytest.raises(CheckpointError, match=r"checkpoint\.json is damaged"):
+        load_checkpoint(tmp_path / "it")
+
+
+def test_a_number_that_is_none_is_refused(tmp_path: Path) -> None:
+    save_checkpoint(tmp_path / "it", SMALL)
+    file = tmp_path / "it" / "checkpoint.json"
+    file.write_text(file.read_text().replace('"version": 3', '"version": "3"'))
+    with pytest.raises(CheckpointError, match="its state 'version' is no number"):
+        load_checkpoint(tmp_path / "it")
+
+
+def test_where_there_is_none_the_message_says_so(tmp_path: Path) -> None:
+    assert not is_checkpoint(tmp_path)
+    with pytest.raises(CheckpointError, match="there is no checkpoint at"):
+        load_checkpoint(tmp_path)
+
+
+def test_a_series_keeps_the_newest_in_the_order_of_their_steps(tmp_path: Path) -> None:
+    series = tmp_path / "checkpoints"
+    for steps in (900, 1_000, 20_000):
+        extend_series(series, steps, SMALL, keep=2)
+    assert [path.name for path in checkpoints_in(series)] == ["000000001000", "000000020000"]
+
+
+def test_a_series_leaves_alone_what_somebody_renamed(tmp_path: Path) -> None:
+    series = tmp_path / "checkpoints"
+    extend_series(series, 1, SMALL, keep=1).rename(series / "best")
+    extend_series(series, 2, SMALL, keep=1)
+    extend_series(series, 3, SMALL, keep=1)
+    assert [path.name for path in checkpoints_in(series)] == ["000000000003"]
+    assert is_checkpoint(series / "best")
+
+
+def test_no_checkpoint_is_deleted_before_the_new_one_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    series = tmp_path / "checkpoints"
+    extend_series(series, 1, SMALL, keep=1)
+
+    def failing_rename(self: Path, target: Path) -> Path:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "rename", failing_rename)
+    with pytest.raises(OSError, match="No space left"):
+        extend_series(series, 2, SMALL, keep=1)
+    load_checkpoint(series / "000000000001")
