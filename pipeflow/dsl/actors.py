@@ -21,12 +21,22 @@ from pipeflow.dsl.nodes import Group
 from pipeflow.dsl.signals import Ended, NotReady
 from pipeflow.dsl.sites import call_site, operator_site
 from pipeflow.dsl.sourced import Sourced
-from pipeflow.dsl.streams import Operator, ParallelStream, Stream, expect_either, expect_stream, grown
+from pipeflow.dsl.streams import (
+    Operator,
+    ParallelStream,
+    Stream,
+    TakenBy,
+    expect_either,
+    expect_stream,
+    grown,
+    regrown,
+)
 
 P = ParamSpec("P")
 T = TypeVar("T")
 A = TypeVar("A")
 B = TypeVar("B")
+S = TypeVar("S")
 V = TypeVar("V")
 W = TypeVar("W")
 A_contra = TypeVar("A_contra", contravariant=True)
@@ -88,29 +98,26 @@ class Placed(Operator, Generic[A_contra, B_co, W_contra]):
 
 @final
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Send(Operator, Generic[A]):
+class Send(Operator, Generic[A_contra]):
     """Passes items on and sends each to all actors of a group. Made by `Actors.send`."""
 
     group: Group
-    method: Callable[[Any, A], object]
+    method: Callable[[Any, A_contra], object]
 
-    @overload
-    def __ror__(self, left: Stream[Sourced[A, V]], /) -> Stream[Sourced[A, V]]: ...
-    @overload
-    def __ror__(self, left: Stream[A], /) -> Stream[A]: ...
-    def __ror__(self, left: Any, /) -> Any:
+    def __ror__(self, left: TakenBy[A_contra, S] | TakenBy[Sourced[A_contra, object], S], /) -> S:
         site = operator_site(self.site)
-        stream = expect_stream(left, self)
-        check_fits(stream.node, taken_type(self.method, 1), self.name, site, source_apart=True)
-        return Stream(
+        upstream = expect_stream(left, self).node
+        check_fits(upstream, taken_type(self.method, 1), self.name, site, source_apart=True)
+        return regrown(
+            left,
             nodes.Send(
                 name=self.name,
                 site=site,
-                item_type=stream.node.item_type,
-                input=stream.node,
+                item_type=upstream.item_type,
+                input=upstream,
                 group=self.group,
                 method=self.method,
-            )
+            ),
         )
 
 
@@ -169,6 +176,20 @@ class Actors(Generic[W]):
         """
         wanted = {"CPU": cpus, "GPU": gpus, **custom}
         return Actors(dataclasses.replace(self.group, resources=MappingProxyType(wanted)))
+
+    def restarts(self, count: int, /) -> Actors[W]:
+        """Let dead actors of the group be started again, `count` times in all (law 19).
+
+        A restarted actor gets the weights that were last sent to its group before its first new item. What it had
+        in flight is lost.
+
+        Raises:
+            ValueError: `count` is negative.
+        """
+        if count < 0:
+            message = f"restarts(count) must be at least 0, got {count}"
+            raise ValueError(message)
+        return Actors(dataclasses.replace(self.group, restarts=count))
 
     @override
     def __repr__(self) -> str:

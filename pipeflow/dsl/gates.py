@@ -12,11 +12,21 @@ from pipeflow.dsl.checks import check_not_drained, check_positive
 from pipeflow.dsl.gating import EveryNth, Taking, tap_node, until_node
 from pipeflow.dsl.item_types import name_of
 from pipeflow.dsl.sites import operator_site
-from pipeflow.dsl.streams import Operator, ParallelStream, Stream, expect_either, expect_stream, grown
+from pipeflow.dsl.streams import (
+    Operator,
+    ParallelStream,
+    Stream,
+    TakenBy,
+    expect_either,
+    expect_stream,
+    grown,
+    regrown,
+)
 
 T = TypeVar("T")
 W = TypeVar("W")
 A = TypeVar("A")
+S = TypeVar("S")
 A_contra = TypeVar("A_contra", contravariant=True)
 
 
@@ -75,9 +85,9 @@ class Tap(Operator, Generic[A_contra]):
 
     function: Callable[[A_contra], object]
 
-    def __ror__(self: Tap[T], left: Stream[T], /) -> Stream[T]:
-        stream: Stream[T] = expect_stream(left, self)
-        return Stream(tap_node(stream.node, self.function, operator_site(self.site), self.name))
+    def __ror__(self, left: TakenBy[A_contra, S], /) -> S:
+        node = expect_stream(left, self).node
+        return regrown(left, tap_node(node, self.function, operator_site(self.site), self.name))
 
 
 def tap(function: Callable[[A], object], /) -> Tap[A]:
@@ -95,9 +105,9 @@ class Until(Operator, Generic[A_contra]):
 
     predicate: Callable[[A_contra], bool]
 
-    def __ror__(self: Until[T], left: Stream[T], /) -> Stream[T]:
-        stream: Stream[T] = expect_stream(left, self)
-        return Stream(until_node(stream.node, self.predicate, operator_site(self.site), self.name))
+    def __ror__(self, left: TakenBy[A_contra, S], /) -> S:
+        node = expect_stream(left, self).node
+        return regrown(left, until_node(node, self.predicate, operator_site(self.site), self.name))
 
 
 def until(predicate: Callable[[A], bool], /) -> Until[A]:

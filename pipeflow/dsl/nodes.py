@@ -57,7 +57,8 @@ class Gating(Protocol):
 class Group:
     """A number of identical actors, as described by `actors`; started when a run begins.
 
-    `shards`, where given, is one further first argument for each actor.
+    `shards`, where given, is one further first argument for each actor. `restarts` is how often an actor of the
+    group may be started again after its process died.
     """
 
     factory: Function
@@ -66,6 +67,7 @@ class Group:
     kwargs: Mapping[str, object] = field(default_factory=dict[str, object])
     shards: tuple[object, ...] | None = None
     resources: Mapping[str, float] = field(default_factory=dict[str, float])
+    restarts: int = 0
     name: str
     site: Site
 

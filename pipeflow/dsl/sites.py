@@ -11,7 +11,7 @@ import inspect
 import itertools
 import os
 from dataclasses import dataclass
-from types import FrameType
+from types import CodeType, FrameType
 
 from typing_extensions import override
 
@@ -38,9 +38,15 @@ class Site:
 def _user_frame() -> FrameType:
     frame = inspect.currentframe()
     assert frame is not None  # CPython always has one
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_INTERNAL):
+    while frame.f_back is not None and _is_internal(frame.f_code):
         frame = frame.f_back
     return frame
+
+
+def _is_internal(code: CodeType) -> bool:
+    # The constructors that dataclasses writes, of operators for instance, are compiled from a string.
+    generated = code.co_filename == "<string>" and code.co_name == "__init__"
+    return generated or code.co_filename.startswith(_INTERNAL)
 
 
 def call_site() -> Site:

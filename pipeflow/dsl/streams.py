@@ -51,6 +51,7 @@ T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 U = TypeVar("U")
 V = TypeVar("V")
+S = TypeVar("S")
 A = TypeVar("A")
 Message = TypeVar("Message")  # a word, since mypy names it: Cannot infer value of type parameter "Message"
 W_co = DefaultTypeVar("W_co", covariant=True, default=object)
@@ -59,6 +60,8 @@ W_co = DefaultTypeVar("W_co", covariant=True, default=object)
 # follows it as well.
 R = DefaultTypeVar("R", default=Any)
 Class = DefaultTypeVar("Class", bound=type[object], default=Never)
+A_co = TypeVar("A_co", covariant=True)
+S_co = TypeVar("S_co", covariant=True)
 Class_co = TypeVar("Class_co", covariant=True)
 
 
@@ -309,7 +312,7 @@ class Stream(_Expression, Generic[T_co]):
             )
         )
 
-    def run(self, engine: Literal["inline", "ray"] | Engine = "inline") -> Run[T_co]:
+    def run(self, engine: Literal["inline", "ray"] | Engine = "inline", *, record: bool = False) -> Run[T_co]:
         """Run the plan: returns an iterator over its items that is also a context manager.
 
         Args:
@@ -323,7 +326,7 @@ class Stream(_Expression, Generic[T_co]):
         # The only arrow that points up from the DSL, and only when it is called.
         from pipeflow.lowering.run import Run
 
-        return Run(self.node, engine)
+        return Run(self.node, engine, record=record)
 
 
 @final
@@ -376,6 +379,16 @@ drain = Drain(site=Site(__file__, 0))
 another branch only that one's type remains (law 13)."""
 
 
+class TakenBy(Protocol[A_co, S_co]):
+    """A `Stream` whose items a function of `A_co` takes, and that is an `S_co` itself.
+
+    For operators that look at the items and pass them on: a function of a base class must not widen the items'
+    type to its own, as ``Stream[A] -> Stream[A]`` would.
+    """
+
+    def tap(self, function: Callable[[A_co], object], /) -> S_co: ...
+
+
 # What operators use to check and to grow a stream. The items' types are `Any` here, because the signatures of
 # the operators state them; `isinstance` makes them what pyright calls unknown.
 
@@ -406,6 +419,12 @@ def grown(
 ) -> Stream[Any] | ParallelStream[Any, Any]:
     """A stream of the same kind around a new node."""
     return ParallelStream(node) if isinstance(stream, ParallelStream) else Stream(node)
+
+
+def regrown(left: TakenBy[Any, S], node: Node) -> S:
+    """A stream of the type of the left operand around a new node."""
+    made: Stream[Any] = Stream(node)
+    return made  # type: ignore[return-value]  # only a Stream has `tap`, so that S is a Stream
 
 
 def _misplaced(left: object, sign: str, right: object, site: Site) -> str:

@@ -33,16 +33,18 @@ class Call:
     """One call to one actor: outstanding until the engine has set `reply`.
 
     `item` is the engine's handle on the item, good for `Engine.fetch` and as an argument of `Engine.submit`.
-    `finished` is the place of this call in the order in which the run's calls finished.
+    `finished` is the place of this call in the order in which the run's calls finished, `version` how many weights
+    its actor had been sent when the call was issued.
     """
 
-    __slots__ = ("actor", "finished", "item", "reply")
+    __slots__ = ("actor", "finished", "item", "reply", "version")
 
     def __init__(self, actor: Actor, item: Handle) -> None:
         self.actor = actor
         self.item = item
         self.reply: Reply | None = None
         self.finished = 0
+        self.version = 0
 
 
 class Engine(Protocol):
@@ -83,8 +85,7 @@ class Engine(Protocol):
             calls: outstanding calls, in the order of submission.
             timeout: seconds after which to return even if none has; None waits for ever.
 
-        Raises:
-            ActorDiedError: an actor that one of the calls is with is gone.
+        The reply of a call whose actor is gone is `Status.DIED`.
         """
         ...
 

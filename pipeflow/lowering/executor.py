@@ -8,27 +8,39 @@ is outstanding either, the plan can never go on, and that is a `DeadlockError`.
 from __future__ import annotations
 
 import copy
+from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
-from pipeflow.dsl.errors import DeadlockError, EngineError, StageError
+from pipeflow.dsl.errors import ActorDiedError, DeadlockError, EngineError, StageError
 from pipeflow.dsl.item_types import name_of
-from pipeflow.dsl.nodes import Group, Node, groups_of, walk
+from pipeflow.dsl.nodes import Group, Node, SyncWeights, groups_of, walk
 from pipeflow.dsl.sites import call_site
 from pipeflow.dsl.sourced import Source, Sourced
 from pipeflow.lowering.cursors import Cursor, cursor_of
-from pipeflow.lowering.engine import Actor, Call, Engine
+from pipeflow.lowering.engine import Actor, Call, Engine, Handle
 from pipeflow.lowering.host import Answer, Host
 from pipeflow.lowering.items import Item, Origin, Signal
 from pipeflow.lowering.program import Failure, Program, Status
+from pipeflow.lowering.recording import Recorder
+from pipeflow.lowering.restarts import Restarts
 from pipeflow.lowering.stats import Meter, NodeStats, RunStats
+from pipeflow.semantics.events import Purpose, Stopped
+
+
+class _Purpose(NamedTuple):
+    """Whom an outstanding call is for: its node, and the program that it runs, if it runs one."""
+
+    node: Node
+    program: Program | None
 
 
 class Executor:
     """A plan while it runs on an engine."""
 
-    def __init__(self, root: Node, engine: Engine) -> None:
+    def __init__(self, root: Node, engine: Engine, recorder: Recorder | None = None) -> None:
         self.engine = engine
+        self.recorder = recorder
         self.nodes = list(walk(root))
         self.number = {id(node): index for index, node in enumerate(self.nodes)}
         self.meters = [Meter() for _ in self.nodes]
@@ -37,9 +49,12 @@ class Executor:
         self.epoch = 0
         # Counts how often the engine was asked what has finished.
         self.looks = 0
+        # How many weights each actor was sent, by the actor's name: a restarted actor goes on where it stood.
+        self.versions: Counter[str] = Counter()
         self._groups = groups_of(root)
         self._actors: dict[int, list[Actor]] = {}
-        self._outstanding: dict[Call, tuple[Node, Program | None]] = {}
+        self._outstanding: dict[Call, _Purpose] = {}
+        self._restarts = Restarts()
         self._programs = 0
         self._finished = 0
         self._opened = False
@@ -101,8 +116,15 @@ class Executor:
             closings = self.engine.stop(list(groups))
         finally:
             self.engine.close()
+            if self.recorder is not None:
+                for actor in groups:
+                    self.recorder.record(Stopped(actor.name))
         for call in closings:
-            if call.reply is not None and call.reply.failure is not None:
+            if (
+                call.reply is not None
+                and call.reply.status is Status.FAILED
+                and call.reply.failure is not None
+            ):
                 group = groups[call.actor]
                 self._fail_in_actor(
                     Node(name=f"{group.name}.close", site=group.site), call, call.reply.failure
@@ -116,7 +138,15 @@ class Executor:
             queue = 0 if cursor is None else cursor.queue
             found.append(
                 NodeStats(
-                    node.name, str(node.site), meter.taken, meter.made, meter.busy, meter.waiting, queue
+                    node.name,
+                    str(node.site),
+                    meter.taken,
+                    meter.made,
+                    meter.busy,
+                    meter.waiting,
+                    queue,
+                    meter.lag_sum / meter.made if meter.made else 0.0,
+                    meter.lag_max,
                 )
             )
         return RunStats(self.engine.name, tuple(found))
@@ -130,8 +160,20 @@ class Executor:
     def install(self, node: Node, group: Group, index: int, program: Program) -> int:
         """Install a program in an actor; the key that its calls name."""
         self._programs += 1
-        self.submit(node, self.actors(group)[index], Host.install, self._programs, program, program=program)
+        actor = self.actors(group)[index]
+        self._restarts.installed(actor.name, node, self._programs, program)
+        if self.recorder is not None:
+            self.recorder.installed(actor.name, program)
+        self._install(node, actor, self._programs, program)
         return self._programs
+
+    def broadcast(self, node: SyncWeights) -> None:
+        """Send a learner's weights to all workers, by reference."""
+        learner = self.actors(node.learner)[0]
+        weights = self.submit(node, learner, Host.ask, node.get)
+        self._restarts.broadcast(node, weights.item)
+        for worker in self.actors(node.workers):
+            self._send_weights(node, worker, weights.item)
 
     # `Any`: a host's methods differ in their arguments.
     def submit(
@@ -141,8 +183,14 @@ class Executor:
         method: Callable[..., Answer],
         *args: Any,
         program: Program | None = None,
+        purpose: Purpose | None = None,
+        given: Item | None = None,
     ) -> Call:
-        """Call a host on behalf of a node. A failure in it ends the run even if nobody looks at the call."""
+        """Call a host on behalf of a node. A failure in it ends the run even if nobody looks at the call.
+
+        `program` is the one that the call runs, `purpose` what the call is for where it is not to run a program, and
+        `given` the item that it takes along.
+        """
         try:
             call = self.engine.submit(actor, method, *args)
         except Exception as error:  # pickling runs code of the user's classes, which may raise anything
@@ -151,7 +199,12 @@ class Executor:
             reason = (str(told).strip() or type(told).__name__).splitlines()[0]
             message = f"{node.site}: what {node.name} needs cannot be sent to {actor.name}: {reason}"
             raise EngineError(message) from error
-        self._outstanding[call] = (node, program)
+        if purpose == "weights":
+            self.versions[actor.name] += 1
+        call.version = self.versions[actor.name]
+        if self.recorder is not None:
+            self.recorder.called(call, node, purpose or ("setup" if program is None else "item"), given)
+        self._outstanding[call] = _Purpose(node, program)
         return call
 
     def value(self, item: Item) -> object:
@@ -199,15 +252,49 @@ class Executor:
             self._wait(0.0)
 
     def _start_group(self, group: Group) -> None:
+        self._actors[id(group)] = [self._start_actor(group, index) for index in range(group.count)]
+
+    def _start_actor(self, group: Group, index: int, restart: bool = False) -> Actor:
         owner = Node(name=f"actors({group.name}, {group.count})", site=group.site)
-        started: list[Actor] = []
-        self._actors[id(group)] = started
-        for index in range(group.count):
-            name = f"{group.name}[{index}]"
-            actor = self.engine.start(name, index, dict(group.resources))
-            started.append(actor)
-            shard = () if group.shards is None else (group.shards[index],)
-            self.submit(owner, actor, Host.build, group.factory, (*shard, *group.args), dict(group.kwargs))
+        actor = self.engine.start(f"{group.name}[{index}]", index, dict(group.resources))
+        if self.recorder is not None:
+            self.recorder.spawned(actor.name, restart)
+        shard = () if group.shards is None else (group.shards[index],)
+        self.submit(owner, actor, Host.build, group.factory, (*shard, *group.args), dict(group.kwargs))
+        return actor
+
+    def _install(self, node: Node, actor: Actor, key: int, program: Program) -> None:
+        self.submit(node, actor, Host.install, key, program, program=program, purpose="setup")
+
+    def _send_weights(self, node: SyncWeights, worker: Actor, weights: Handle) -> None:
+        self.submit(node, worker, Host.message, node.set, weights, purpose="weights")
+
+    def _restart(self, dead: Actor, node: Node, reason: str) -> None:
+        """Start a dead actor again, with its programs and the latest weights of its group (law 19).
+
+        Raises:
+            ActorDiedError: its group may not be restarted, or not again.
+        """
+        group, index = next(
+            (group, self.actors(group).index(dead)) for group in self._groups if dead in self.actors(group)
+        )
+        if not self._restarts.allowed(group):
+            again = f" after {group.restarts} restarts" if group.restarts else ""
+            message = (
+                f"{dead.name} died{again} while the run needed it for {node.name} ({node.site}): {reason}; "
+                f"let its group be restarted with actors(...).restarts(n), written at {group.site}"
+            )
+            raise ActorDiedError(message)
+        actor = self.actors(group)[index] = self._start_actor(group, index, restart=True)
+        for owner, key, program in self._restarts.programs(actor.name):
+            self._install(owner, actor, key, program)
+            if group.shards is not None:
+                # The data of a shard starts anew: what came of it before is not made again.
+                self.submit(
+                    owner, actor, Host.skip, key, self._restarts.made[key], program=program, purpose="setup"
+                )
+        for sync, weights in self._restarts.weights_of(group):
+            self.submit(sync, actor, Host.message, sync.set, weights, purpose="setup")
 
     def _wait(self, timeout: float | None = None) -> None:
         if not self._outstanding:
@@ -218,7 +305,7 @@ class Executor:
 
     def _apply_messages(self) -> None:
         """Wait for the messages that are under way, so that none is lost and none fails unheard (law 20)."""
-        while any(program is None for _, program in self._outstanding.values()):
+        while any(purpose.program is None for purpose in self._outstanding.values()):
             self._wait()
 
     def _unsendable(self, node: Node, actor: Actor, program: Program | None) -> Node:
@@ -236,12 +323,19 @@ class Executor:
         assert reply is not None
         self._finished += 1
         call.finished = self._finished
+        if self.recorder is not None:
+            self.recorder.finished(call)
         if reply.status is not Status.NOT_READY:
             self.epoch += 1
         if program is not None and reply.tallies:
             for step, tally in zip(program.all_steps, reply.tallies, strict=True):
                 self.meters[step.node].add(tally)
-        if reply.failure is not None:
+            self._restarts.count(program, call.actor.name, reply.tallies)
+        if reply.status is Status.DIED:
+            if any(call.actor in self.actors(group) for group in self._groups):
+                told = "" if reply.failure is None else str(reply.failure.cause)
+                self._restart(call.actor, node, (told.strip() or "its process is gone").splitlines()[0])
+        elif reply.failure is not None:
             failure = reply.failure
             if program is not None:
                 # What was made could not be sent where no step is to blame, and -1 is what made it.

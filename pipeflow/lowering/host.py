@@ -20,7 +20,6 @@ from pipeflow.lowering.program import Failure, Program, Reply, Status, Tally, on
 _INPUTS_A_CALL = 1_000
 
 Answer = tuple[Reply, object]
-_DONE: Answer = (Reply(Status.EMPTY), None)
 
 
 class Host:
@@ -33,79 +32,96 @@ class Host:
         self._index = index
         self._actor: Any = None
         self._programs: dict[int, _Machine] = {}
+        self._calls = 0
 
     def build(self, factory: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Answer:
         """Make the user's object."""
-        token = enter_shard(self._index)
-        try:
-            self._actor = factory(*args, **kwargs)
-        except Exception as error:
-            return _StepFailed(-1, -1, error).answer()
-        finally:
-            leave_shard(token)
-        return _DONE
+        return self._inside(self._build, factory, args, kwargs)
 
     def install(self, key: int, program: Program) -> Answer:
         """Keep a program under a key; its states start afresh."""
-        try:
-            self._programs[key] = _Machine(program)
-        except _StepFailed as failed:
-            return failed.answer()
-        return _DONE
+        return self._inside(self._install, key, program)
+
+    def skip(self, key: int, count: int) -> Answer:
+        """Let a program's source make `count` items that nobody gets: those of before a restart."""
+        return self._inside(self._machine_call, key, _Machine.skip, count)
 
     def advance(self, key: int) -> Answer:
         """Run a program from its source until one item is finished."""
-        return self._run(key, _Machine.advance)
+        return self._inside(self._machine_call, key, _Machine.advance)
 
     def feed(self, key: int, item: object) -> Answer:
         """Give a program one input and take its first output."""
-        return self._run(key, _Machine.feed, item)
+        return self._inside(self._machine_call, key, _Machine.feed, item)
 
     def feed_list(self, key: int, *parts: object) -> Answer:
         """Give a program a list as one input, its members passed apart so that each may be a reference."""
-        return self._run(key, _Machine.feed, list(parts))
+        return self._inside(self._machine_call, key, _Machine.feed, list(parts))
 
     def more(self, key: int) -> Answer:
         """Take the next of the outputs that wait."""
-        return self._run(key, _Machine.more)
+        return self._inside(self._machine_call, key, _Machine.more)
 
     def finish(self, key: int) -> Answer:
         """Tell a program that its input has ended and take its first remaining output."""
-        return self._run(key, _Machine.finish)
+        return self._inside(self._machine_call, key, _Machine.finish)
 
     def message(self, method: Function, payload: object) -> Answer:
         """Call a method of the actor with a payload and keep nothing of the result."""
-        return self._call(method, payload, keep=False)
+        return self._inside(self._message, method, payload)
 
     def ask(self, method: Function) -> Answer:
         """Call a method of the actor and return its result as the item."""
-        return self._call(method, keep=True)
+        return self._inside(self._ask, method)
 
     def close(self) -> Answer:
         """Let the actor close what it holds, where it has a method ``close``."""
-        closes = callable(getattr(self._actor, "close", None))
-        answer = self._call(_close, keep=False) if closes else _DONE
-        self._programs.clear()
-        self._actor = None
+        return self._inside(self._close)
+
+    def _inside(self, work: Callable[..., Answer], *args: object) -> Answer:
+        """Work as this shard; what user code raises becomes a failure, and every answer is numbered."""
+        token = enter_shard(self._index)
+        try:
+            answer = work(*args)
+        except _StepFailed as failed:
+            answer = failed.answer()
+        except Exception as error:
+            answer = _StepFailed(-1, -1, error).answer()
+        finally:
+            leave_shard(token)
+        self._calls += 1
+        answer[0].order = self._calls
         return answer
 
-    def _run(self, key: int, call: Function, *args: object) -> Answer:
-        token = enter_shard(self._index)
-        try:
-            answer: Answer = call(self._programs[key], self._actor, *args)
-            return answer
-        finally:
-            leave_shard(token)
+    def _build(self, factory: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Answer:
+        self._actor = factory(*args, **kwargs)
+        return _done()
 
-    def _call(self, method: Function, *args: object, keep: bool) -> Answer:
-        token = enter_shard(self._index)
-        try:
-            result = method(self._actor, *args)
-        except Exception as error:
-            return _StepFailed(-1, -1, error).answer()
-        finally:
-            leave_shard(token)
-        return (Reply(Status.ITEM), result) if keep else _DONE
+    def _install(self, key: int, program: Program) -> Answer:
+        self._programs[key] = _Machine(program)
+        return _done()
+
+    def _machine_call(self, key: int, call: Callable[..., Answer], *args: object) -> Answer:
+        return call(self._programs[key], self._actor, *args)
+
+    def _message(self, method: Function, payload: object) -> Answer:
+        method(self._actor, payload)
+        return _done()
+
+    def _ask(self, method: Function) -> Answer:
+        return Reply(Status.ITEM), method(self._actor)
+
+    def _close(self) -> Answer:
+        closing = getattr(self._actor, "close", None)
+        self._programs.clear()
+        self._actor = None
+        if callable(closing):
+            closing()
+        return _done()
+
+
+def _done() -> Answer:
+    return Reply(Status.EMPTY), None
 
 
 class _StepFailed(Exception):
@@ -138,6 +154,14 @@ class _Machine:
     def advance(self, actor: object) -> Answer:
         """Run the source until one item is finished."""
         return self._answer(self._advance, actor)
+
+    def skip(self, actor: object, count: int) -> Answer:
+        """Let the source make items that nobody gets."""
+        assert self._program.source is not None
+        for _ in range(count):
+            self._guarded(0, self._program.source.method, actor)
+        self._seen[0] += count
+        return _done()
 
     def feed(self, actor: object, item: object) -> Answer:
         """Take one input in."""
@@ -245,10 +269,6 @@ class _Machine:
     def _tallied(self) -> tuple[Tally, ...]:
         tallies, self._tallies = tuple(self._tallies), [Tally() for _ in self._tallies]
         return tallies
-
-
-def _close(actor: Any) -> None:
-    actor.close()
 
 
 def _listed(call: Callable[..., Iterable[Any]], *args: object) -> list[Any]:

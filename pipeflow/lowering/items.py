@@ -6,7 +6,7 @@ import enum
 from dataclasses import dataclass
 
 from pipeflow.dsl.nodes import Group
-from pipeflow.lowering.engine import Handle
+from pipeflow.lowering.engine import Call, Handle
 
 
 class Signal(enum.Enum):
@@ -36,13 +36,17 @@ class Origin:
 class Item:
     """One item: a `value` that the driver holds, a `handle` on one that it does not, or several `parts`.
 
-    `origin` is set on the items of a `Sourced` stream.
+    `origin` is set on the items of a `Sourced` stream. `call` made the item, where a call did; `lag` says how many
+    weights its actor was sent since it was asked. `uid` is the item's number in a trace, 0 before it has one.
     """
 
     value: object = None
     handle: Handle | None = None
     parts: tuple[Item, ...] | None = None
     origin: Origin | None = None
+    call: Call | None = None
+    lag: int | None = None
+    uid: int = 0
 
     @property
     def argument(self) -> object:

@@ -26,6 +26,8 @@ class Status(enum.Enum):
     """There will be no further item."""
     FAILED = enum.auto()
     """User code raised."""
+    DIED = enum.auto()
+    """The actor is gone, and the call with it."""
 
 
 @dataclass(frozen=True)
@@ -52,17 +54,18 @@ class Tally:
     busy: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Reply:
     """The small part of an answer, which the driver reads. The item itself travels apart, by reference.
 
-    `more` says that further finished items wait in the actor.
+    `more` says that further finished items wait in the actor. `order` counts the calls that the actor has run.
     """
 
     status: Status
     more: bool = False
     tallies: tuple[Tally, ...] = ()
     failure: Failure | None = None
+    order: int = 0
 
 
 @dataclass(frozen=True)

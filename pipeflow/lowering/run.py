@@ -13,7 +13,9 @@ from pipeflow.dsl.errors import EngineError, StageError
 from pipeflow.dsl.nodes import Node
 from pipeflow.lowering.engine import Engine
 from pipeflow.lowering.executor import Executor
+from pipeflow.lowering.recording import Recorder
 from pipeflow.lowering.stats import RunStats
+from pipeflow.semantics.events import Raised, Trace
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -29,10 +31,12 @@ class Run(Generic[T_co]):
     collector all close it; nothing of a run outlives it.
     """
 
-    def __init__(self, root: Node, engine: EngineName | Engine) -> None:
+    def __init__(self, root: Node, engine: EngineName | Engine, *, record: bool = False) -> None:
         check_linear(root)
         check_complete(root)
-        self._executor = Executor(root, engine_of(engine))
+        self._trace = Trace(root) if record else None
+        recorder = None if self._trace is None else Recorder(self._trace)
+        self._executor = Executor(root, engine_of(engine), recorder)
         self._items: Iterator[object] = self._executor.items()
         # Within a ``with`` block the actors outlive the last item, so that they can still be asked.
         self._managed = False
@@ -102,8 +106,22 @@ class Run(Generic[T_co]):
         """
         self._finalizer()
 
+    @property
+    def trace(self) -> Trace:
+        """The events so far, of a run with ``record=True``.
+
+        Raises:
+            RuntimeError: the run records nothing.
+        """
+        if self._trace is None:
+            message = "the run records no trace; run the plan with record=True"
+            raise RuntimeError(message)
+        return self._trace
+
     def _close_after(self, error: BaseException) -> None:
         """Close; the actors go before anybody hears of the error, and it is not hidden by another."""
+        if self._trace is not None:
+            self._trace.events.append(Raised(type(error).__name__, str(error)))
         try:
             self.close()
         except StageError as second:

@@ -17,12 +17,19 @@ class Meter:
     made: int = 0
     busy: float = 0.0
     waiting: float = 0.0
+    lag_sum: int = 0
+    lag_max: int = 0
 
     def add(self, tally: Tally) -> None:
         """Add what an actor reports of the node."""
         self.taken += tally.taken
         self.made += tally.made
         self.busy += tally.busy
+
+    def add_lag(self, lag: int) -> None:
+        """Note the policy lag of an item that a gather delivers."""
+        self.lag_sum += lag
+        self.lag_max = max(self.lag_max, lag)
 
 
 @dataclass(frozen=True)
@@ -37,6 +44,9 @@ class NodeStats:
         busy_seconds: time inside user code, summed over actors.
         waiting_seconds: time between being asked for an item and having one.
         queue: items that are finished or in flight and not yet delivered.
+        mean_lag: how many weights the actor of a gather's item was sent between being asked for it and its
+            delivery, on average; 0 for other nodes.
+        max_lag: the largest.
     """
 
     name: str
@@ -46,6 +56,8 @@ class NodeStats:
     busy_seconds: float
     waiting_seconds: float
     queue: int
+    mean_lag: float = 0.0
+    max_lag: int = 0
 
 
 @dataclass(frozen=True)

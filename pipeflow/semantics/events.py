@@ -1,20 +1,28 @@
-"""The events of a run: what a trace is made of and what the laws speak about.
+"""The events of a run: what a trace is made of, and what the laws speak about.
 
-Events of the driver stand in the order in which they happened, and so do those of any one actor. Across actors
-only this holds: a message was sent before it was applied, an item was asked for before it was started, started
-before it was finished, and finished before it was delivered.
+Events stand in the order in which the driver saw them. An actor runs one call at a time, so the order of what an
+actor did is one number, `Finished.order`, which the actor itself counts; across actors only this holds: a call was
+issued before it finished, and finished before its item was delivered.
 
-Nodes are named by their number in `pipeflow.dsl.nodes.walk`, actors by their names (``RolloutWorker[2]``), items
-by a number of their own, `uid`, which they keep wherever they pass unchanged.
+Nodes are named by their number in `pipeflow.dsl.nodes.walk`, -1 for what belongs to none; calls and items (`uid`)
+by numbers of their own. An item keeps its number wherever it passes unchanged.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Literal
 
-from pipeflow.dsl.item_types import ItemType
 from pipeflow.dsl.nodes import Node, walk
+
+Purpose = Literal["item", "end", "message", "weights", "setup"]
+"""Why an actor was called: for an item; to tell a stage that its input ended; with a message; with weights; or to
+build it, install a program in it or ask it."""
+
+
+Outcome = Literal["item", "nothing", "not_ready", "ended", "failed"]
+"""What a call came to: an item, none yet, none until something else moves, none ever more, an exception."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +30,20 @@ class Event:
     """Something that happened in a run."""
 
 
-# In the driver
+@dataclass(frozen=True, slots=True)
+class Spawned(Event):
+    """An actor was started; `restart` if one of that name had died."""
+
+    actor: str
+    restart: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Installed(Event):
+    """Nodes were fused into one program of an actor."""
+
+    actor: str
+    nodes: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,31 +54,51 @@ class Asked(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class Requested(Event):
-    """The driver asked an actor for an item of a shard, or fed it one: call number `k` of this actor and node.
+class Called(Event):
+    """The driver issued a call to an actor on behalf of a node.
 
-    `uids` are the items that it was fed, none for a source.
+    `given` are the items that the call takes along. `version` counts the weights that this actor was sent, up to
+    and with this call.
     """
 
+    call: int
     node: int
     actor: str
-    k: int
-    uids: tuple[int, ...] = ()
+    purpose: Purpose
+    given: tuple[int, ...] = ()
+    version: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Finished(Event):
+    """A call came back. `order` counts the calls of this actor in the order in which they ran in it."""
+
+    call: int
+    actor: str
+    order: int
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Lost(Event):
+    """A call will never come back, since its actor died."""
+
+    call: int
+    actor: str
 
 
 @dataclass(frozen=True, slots=True)
 class Delivered(Event):
     """A node handed an item downstream.
 
-    `actor` and `k` name the call that finished it, where one did; `made_from` the items that it was made of, where
-    it is not one that the node was given. `item_type` is the class of the item where the driver holds it, and
-    `identity` tells objects apart that live at the same time.
+    `calls` are those that made it, where the node called for it; `made_from` the items that the driver made it
+    of, where it is a new one. `item_type` is the item's class and `identity` tells objects of one moment apart,
+    both only where the driver holds the item. `lag` counts the weights sent to its actor since it was asked for.
     """
 
     node: int
     uid: int
-    actor: str | None = None
-    k: int | None = None
+    calls: tuple[int, ...] = ()
     made_from: tuple[int, ...] = ()
     item_type: type | None = None
     identity: int | None = None
@@ -66,23 +107,10 @@ class Delivered(Event):
 
 @dataclass(frozen=True, slots=True)
 class Dropped(Event):
-    """An item, or the call that would have made it, was given up: by a gate, a lag limit, or a crash."""
+    """A node gave an item up: a gate that does not admit it, a drain that consumed it, a lag limit."""
 
     node: int
-    why: str
-    uid: int | None = None
-    actor: str | None = None
-    k: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Sent(Event):
-    """A message was issued to an actor. `version` counts the broadcasts of weights; None for other messages."""
-
-    node: int
-    message: int
-    actor: str
-    version: int | None = None
+    uid: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,95 +128,17 @@ class Ended(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class Died(Event):
-    """An actor was found to be gone."""
+class Raised(Event):
+    """The run ended with an error: the name of its class, and what it says."""
 
-    actor: str
-
-
-@dataclass(frozen=True, slots=True)
-class Restarted(Event):
-    """An actor was started again."""
-
-    actor: str
-
-
-@dataclass(frozen=True, slots=True)
-class Installed(Event):
-    """The nodes of one program, fused into an actor."""
-
-    actor: str
-    nodes: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Spawned(Event):
-    """An actor was started for the run."""
-
-    actor: str
+    error: str
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
 class Stopped(Event):
     """An actor of the run is gone, as the run wanted it."""
 
-    actor: str
-
-
-@dataclass(frozen=True, slots=True)
-class Raised(Event):
-    """The run ended with an error: its class, and the node that it names."""
-
-    error: str
-    node: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Checkpointed(Event):
-    """The state of the run was taken."""
-
-
-@dataclass(frozen=True, slots=True)
-class Resumed(Event):
-    """The run goes on from a checkpoint; what follows are the events after it."""
-
-
-# In an actor
-
-
-@dataclass(frozen=True, slots=True)
-class Started(Event):
-    """An actor began call number `k` of a node."""
-
-    node: int
-    actor: str
-    k: int
-
-
-@dataclass(frozen=True, slots=True)
-class Finished(Event):
-    """An actor finished call number `k` of a node; `made` says whether an item came of it."""
-
-    node: int
-    actor: str
-    k: int
-    made: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Failed(Event):
-    """User code raised in call number `k` of a node in this actor, or in the driver."""
-
-    node: int
-    actor: str
-    k: int
-
-
-@dataclass(frozen=True, slots=True)
-class Applied(Event):
-    """A message took effect in an actor."""
-
-    message: int
     actor: str
 
 
@@ -199,10 +149,9 @@ class Trace:
     plan: Node
     events: list[Event] = field(default_factory=list[Event])
 
-    @property
-    def nodes(self) -> list[Node]:
-        """The nodes by number."""
-        return list(walk(self.plan))
+    def __post_init__(self) -> None:
+        self.nodes = list(walk(self.plan))
+        self.number = {id(node): index for index, node in enumerate(self.nodes)}
 
     def __iter__(self) -> Iterator[Event]:
         return iter(self.events)
@@ -210,28 +159,6 @@ class Trace:
     def __len__(self) -> int:
         return len(self.events)
 
-
-__all__ = [
-    "Applied",
-    "Asked",
-    "Checkpointed",
-    "Delivered",
-    "Died",
-    "Dropped",
-    "Ended",
-    "Event",
-    "Failed",
-    "Finished",
-    "Installed",
-    "ItemType",
-    "NothingReady",
-    "Raised",
-    "Requested",
-    "Restarted",
-    "Resumed",
-    "Sent",
-    "Spawned",
-    "Started",
-    "Stopped",
-    "Trace",
-]
+    def name(self, node: int) -> str:
+        """A node as messages name it: its name and where it was written."""
+        return f"{self.nodes[node].name} ({self.nodes[node].site})" if node >= 0 else "the run"

@@ -22,7 +22,10 @@ class DrainCursor(OneInputCursor):
     @override
     def _poll(self) -> Item | Signal:
         found = self._pull()
-        return Signal.DRAINED if isinstance(found, Item) else found
+        if isinstance(found, Signal):
+            return found
+        self._drop(found)
+        return Signal.DRAINED
 
 
 class _UnionCursor(Cursor):

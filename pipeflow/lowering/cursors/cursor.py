@@ -25,11 +25,18 @@ class Cursor(ABC):
         self.meter = executor.meters[executor.number[id(node)]]
         self.waits_for = ""
         self._asked_at: float | None = None
+        # While a trace is recorded: what was taken for the item that comes next.
+        self.taken: list[Item] = []
 
     def poll(self) -> Item | Signal:
         """Ask for the next item (the event `Asked` of the laws)."""
         self.waits_for = ""
+        recorder = self.executor.recorder
+        if recorder is not None:
+            recorder.asked(self)
         found = self._poll()
+        if recorder is not None:
+            recorder.polled(self, found)
         if isinstance(found, Item):
             self._count_delivery()
             if self._asked_at is not None:
@@ -78,4 +85,11 @@ class OneInputCursor(Cursor):
         found = self._upstream.poll()
         if isinstance(found, Item):
             self.meter.taken += 1
+            if self.executor.recorder is not None:
+                self.taken.append(found)
         return found
+
+    def _drop(self, item: Item) -> None:
+        """Give an item up."""
+        if self.executor.recorder is not None:
+            self.executor.recorder.dropped(self, item)

@@ -109,4 +109,7 @@ class GateCursor(OneInputCursor):
         if isinstance(found, Signal):
             return found
         item = self.executor.delivered(found) if self._reads else None
-        return found if self._called(self._gate.admit, item) else Signal.PASS
+        if self._called(self._gate.admit, item):
+            return found
+        self._drop(found)
+        return Signal.PASS

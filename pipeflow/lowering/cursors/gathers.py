@@ -30,12 +30,12 @@ class _Shard:
         self._executor = executor
         self._node = node
         self._program = shard.program
-        self._actor = executor.actors(shard.group)[shard.index]
+        self._actors, self._index = executor.actors(shard.group), shard.index
         self._key = executor.install(node, shard.group, shard.index, shard.program)
         self._origin = Origin(shard.group, shard.index) if node.with_source else None
         self._not_ready_since: int | None = None
         self._asked_in: dict[Call, int] = {}
-        self.name = self._actor.name
+        self.name = self._actors[shard.index].name
         self.calls: deque[Call] = deque()
         self.ended = False
 
@@ -46,7 +46,8 @@ class _Shard:
 
     def ask(self) -> None:
         """Submit a call for one more item."""
-        call = self._executor.submit(self._node, self._actor, Host.advance, self._key, program=self._program)
+        actor = self._actors[self._index]  # looked up anew, since it may have been restarted
+        call = self._executor.submit(self._node, actor, Host.advance, self._key, program=self._program)
         self._asked_in[call] = self._executor.epoch
         self.calls.append(call)
 
@@ -61,7 +62,8 @@ class _Shard:
             match reply.status:
                 case Status.ITEM:
                     self._not_ready_since = None
-                    return Item(handle=call.item, origin=self._origin)
+                    lag = self._executor.versions[self.name] - call.version
+                    return Item(handle=call.item, origin=self._origin, call=call, lag=lag)
                 case Status.ENDED:
                     self.ended = True
                 case Status.NOT_READY:
@@ -92,6 +94,7 @@ class _GatherCursor(Cursor):
 
     def _taken(self, item: Item) -> Item:
         self.meter.taken += 1
+        self.meter.add_lag(item.lag or 0)
         return item
 
     def _wait_for_sources(self) -> Signal:

@@ -44,7 +44,11 @@ class SendCursor(OneInputCursor):
         if isinstance(found, Item):
             payload = self.executor.value(found) if found.parts is not None else found.argument
             for actor in self._actors:
-                self._sent.append(self.executor.submit(self.node, actor, Host.message, self._method, payload))
+                self._sent.append(
+                    self.executor.submit(
+                        self.node, actor, Host.message, self._method, payload, purpose="message", given=found
+                    )
+                )
         return found
 
 
@@ -53,25 +57,18 @@ class SyncWeightsCursor(OneInputCursor):
 
     def __init__(self, executor: Executor, node: nodes.SyncWeights, upstream: Cursor) -> None:
         super().__init__(executor, node, upstream)
-        self._get, self._set, self._every = node.get, node.set, node.every
-        self._learner = executor.actors(node.learner)[0]
-        self._workers = executor.actors(node.workers)
+        self._sync = node
         self._started = False
 
     @override
     def _poll(self) -> Item | Signal:
         if not self._started:
             self._started = True
-            self._broadcast()
+            self.executor.broadcast(self._sync)
         found = self._pull()
-        if isinstance(found, Item) and self.meter.taken % self._every == 0:
-            self._broadcast()
+        if isinstance(found, Item) and self.meter.taken % self._sync.every == 0:
+            self.executor.broadcast(self._sync)
         return found
-
-    def _broadcast(self) -> None:
-        weights = self.executor.submit(self.node, self._learner, Host.ask, self._get)
-        for worker in self._workers:
-            self.executor.submit(self.node, worker, Host.message, self._set, weights.item)
 
 
 class ReplyCursor(OneInputCursor):
@@ -88,5 +85,8 @@ class ReplyCursor(OneInputCursor):
             return found
         value = self.executor.value(found)
         message = self._called(self._message, value)
-        self.executor.submit(self.node, self.executor.origin_of(found), Host.message, self._method, message)
+        source = self.executor.origin_of(found)
+        self.executor.submit(
+            self.node, source, Host.message, self._method, message, purpose="message", given=found
+        )
         return Item(value)

@@ -69,7 +69,7 @@ class PlaceCursor(OneInputCursor):
             assert isinstance(reply, Reply)
             self._more = reply.more
             if reply.status is Status.ITEM:
-                return Item(handle=ready.call.item, origin=ready.origin)
+                return Item(handle=ready.call.item, origin=ready.origin, call=ready.call)
 
     def _fill(self) -> Signal:
         """Submit what may be submitted; the signal says why nothing more could be."""
@@ -97,18 +97,23 @@ class PlaceCursor(OneInputCursor):
     def _feed(self, item: Item) -> None:
         least = min(range(len(self._load)), key=lambda actor: (self._load[actor], self._had[actor]))
         if item.parts is None:
-            self._submit(least, item.origin, Host.feed, item.argument)
+            self._submit(least, item, Host.feed, item.argument)
         else:
-            self._submit(least, item.origin, Host.feed_list, *(part.argument for part in item.parts))
+            self._submit(least, item, Host.feed_list, *(part.argument for part in item.parts))
         self._had[least] += 1
 
-    def _submit(
-        self, actor: int, origin: Origin | None, method: Callable[..., Answer], *args: object
-    ) -> None:
+    def _submit(self, actor: int, item: Item | None, method: Callable[..., Answer], *args: object) -> None:
         call = self.executor.submit(
-            self.node, self._actors[actor], method, self._keys[actor], *args, program=self._program
+            self.node,
+            self._actors[actor],
+            method,
+            self._keys[actor],
+            *args,
+            program=self._program,
+            given=item,
         )
         self._load[actor] += 1
+        origin = None if item is None else item.origin
         self._calls.append(_InFlight(call, actor, sum(self._had), origin))
 
     def _ready(self) -> _InFlight | None:

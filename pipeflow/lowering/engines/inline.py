@@ -16,21 +16,24 @@ from typing_extensions import override
 
 from pipeflow.lowering.engine import Actor, Call, Engine, Handle
 from pipeflow.lowering.host import Answer, Host
+from pipeflow.lowering.program import Reply, Status
 
 
-@dataclass(frozen=True, slots=True)
-class _LocalActor:
+@dataclass(frozen=True, slots=True, eq=False)
+class LocalActor:
+    """An actor that is an object of this process."""
+
     name: str
     host: Host
 
 
 class _LocalHandle(Handle):
-    __slots__ = ("value",)
+    __slots__ = ("lost", "ready", "value")
 
-    value: object
-
-    def __init__(self, value: object = None) -> None:
+    def __init__(self, value: object = None, *, ready: bool = True) -> None:
         self.value = value
+        self.ready = ready
+        self.lost = False
 
 
 class InlineEngine(Engine):
@@ -47,12 +50,12 @@ class InlineEngine(Engine):
 
     @override
     def start(self, name: str, index: int, resources: dict[str, float]) -> Actor:
-        return _LocalActor(name, Host(index))
+        return LocalActor(name, Host(index))
 
     @override
     def submit(self, actor: Actor, method: Callable[..., Answer], *args: Any) -> Call:
-        assert isinstance(actor, _LocalActor)
-        return _LocalCall(actor, method, args)
+        assert isinstance(actor, LocalActor)
+        return LocalCall(actor, method, args)
 
     @override
     def wait(self, calls: Sequence[Call], timeout: float | None) -> Sequence[Call]:
@@ -81,21 +84,36 @@ class InlineEngine(Engine):
         return time.perf_counter()
 
     def _run(self, call: Call) -> Call:
-        assert isinstance(call, _LocalCall)
+        assert isinstance(call, LocalCall)
         call.run()
         return call
 
 
-class _LocalCall(Call):
+class LocalCall(Call):
     """A call that runs when it is waited for."""
 
     __slots__ = ("_args", "_host", "_method", "_result")
 
-    def __init__(self, actor: _LocalActor, method: Callable[..., Answer], args: tuple[Any, ...]) -> None:
-        self._result = _LocalHandle()
+    def __init__(self, actor: LocalActor, method: Callable[..., Answer], args: tuple[Any, ...]) -> None:
+        self._result = _LocalHandle(ready=False)
         super().__init__(actor, self._result)
         self._host, self._method, self._args = actor.host, method, args
 
+    @property
+    def ready(self) -> bool:
+        """Whether all items that it is given are there."""
+        return all(arg.ready for arg in self._args if isinstance(arg, _LocalHandle))
+
     def run(self) -> None:
+        """Run it; lost where an item that it is given was."""
+        if any(arg.lost for arg in self._args if isinstance(arg, _LocalHandle)):
+            self.lose()
+            return
         values = [arg.value if isinstance(arg, _LocalHandle) else arg for arg in self._args]
         self.reply, self._result.value = self._method(self._host, *values)
+        self._result.ready = True
+
+    def lose(self) -> None:
+        """Let it never come back."""
+        self._result.ready = self._result.lost = True
+        self.reply = Reply(Status.DIED)

@@ -6,7 +6,6 @@ and the item, which stays where it was made until somebody who needs it fetches 
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 import socket
@@ -20,7 +19,7 @@ import ray
 from ray import cloudpickle
 from typing_extensions import override
 
-from pipeflow.dsl.errors import ActorDiedError, EngineError
+from pipeflow.dsl.errors import EngineError
 from pipeflow.lowering.engine import Actor, Call, Engine, Handle
 from pipeflow.lowering.host import Answer, Host
 from pipeflow.lowering.program import Failure, Reply, Status
@@ -129,18 +128,13 @@ class Ray(Engine):
 
     def _settled(self, finished: Sequence[_RemoteCall]) -> Sequence[Call]:
         """Set the replies one by one where not every call came back with one."""
-        dead: dict[str, ray.exceptions.RayActorError] = {}
         for call in finished:
             try:
                 call.reply = ray.get(call.answer)
             except ray.exceptions.RayActorError as error:
-                dead.setdefault(call.actor.name, error)
+                call.reply = Reply(Status.DIED, failure=Failure(-1, -1, error))
             except ray.exceptions.RayError as error:
                 call.reply = _untravelled(error)
-        if dead:
-            names, reason = " and ".join(dead), next(iter(dead.values()))
-            message = f"{names} died: {_first_line(reason)}"
-            raise ActorDiedError(message) from reason
         return finished
 
     @override
@@ -164,9 +158,7 @@ class Ray(Engine):
             closings = {call.answer: call for call in (self._submit(actor, Host.close) for actor in actors)}
             refs = list(closings)
             ready = ray.wait(refs, num_returns=len(refs), timeout=_CLOSE_SECONDS)[0] if refs else []
-            with contextlib.suppress(ActorDiedError):  # what is dead needs no closing
-                self._settled([closings[ref] for ref in ready])
-            return list(closings.values())
+            return self._settled([closings[ref] for ref in ready])
         finally:  # also after a second Ctrl-C
             for actor in actors:
                 assert isinstance(actor, _RemoteActor)
@@ -231,16 +223,8 @@ class _RemoteHost(Host):
     """A `Host` whose failures can travel: the exception as far as it can be pickled, its traceback as text."""
 
     @override
-    def _run(self, key: int, call: Callable[..., Any], *args: object) -> Answer:
-        return _portable(super()._run(key, call, *args))
-
-    @override
-    def _call(self, method: Callable[..., Any], *args: object, keep: bool) -> Answer:
-        return _portable(super()._call(method, *args, keep=keep))
-
-    @override
-    def build(self, factory: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Answer:
-        return _portable(super().build(factory, args, kwargs))
+    def _inside(self, work: Callable[..., Answer], *args: object) -> Answer:
+        return _portable(super()._inside(work, *args))
 
 
 def _portable(answer: Answer) -> Answer:

@@ -1,7 +1,7 @@
 """The simulation: the inline engine under a seeded scheduler, which decides what finishes when and who dies.
 
-One thread, a virtual clock and no sleeping, so thousands of schedules a second of a small plan. The executor is the
-one that runs on Ray; a schedule that breaks a plan is a seed that replays it, in a debugger too.
+One thread, a virtual clock and no sleeping, so hundreds of schedules a second of a small plan. The executor is
+the one that runs on Ray; a schedule that breaks a plan is a seed that replays it, in a debugger too.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from typing_extensions import override
 from pipeflow.lowering.engine import Actor, Call
 from pipeflow.lowering.engines.inline import InlineEngine, LocalActor, LocalCall
 from pipeflow.lowering.host import Answer, Host
-from pipeflow.lowering.program import Reply, Status
 
 
 class Chooser(Protocol):
@@ -68,6 +67,7 @@ class Sim(InlineEngine):
 
     @override
     def submit(self, actor: Actor, method: Callable[..., Answer], *args: Any) -> Call:
+        assert isinstance(actor, LocalActor)
         call = LocalCall(actor, method, args)
         self._queues[actor].append(call)
         return call
@@ -75,9 +75,7 @@ class Sim(InlineEngine):
     @override
     def wait(self, calls: Sequence[Call], timeout: float | None) -> Sequence[Call]:
         wanted = set(calls)
-        finished = [call for call in calls if call.actor in self._dead]
-        for call in finished:
-            call.reply = Reply(Status.DIED)
+        finished: list[Call] = self._lost([call for call in calls if call.actor in self._dead])
         if timeout == 0 and self._yes("look", "see nothing"):
             return finished
         while not finished or self._yes("another finishes", "the driver looks"):
@@ -91,7 +89,8 @@ class Sim(InlineEngine):
     def stop(self, actors: Sequence[Actor]) -> Sequence[Call]:
         for queue in self._queues.values():
             queue.clear()
-        closings = [LocalCall(actor, Host.close, ()) for actor in actors if actor not in self._dead]
+        living = [actor for actor in actors if isinstance(actor, LocalActor) and actor not in self._dead]
+        closings = [LocalCall(actor, Host.close, ()) for actor in living]
         for call in closings:
             call.run()
         self._queues.clear()
@@ -101,7 +100,7 @@ class Sim(InlineEngine):
     def now(self) -> float:
         return self._clock
 
-    def _step(self, runnable: Sequence[Actor]) -> list[LocalCall]:
+    def _step(self, runnable: Sequence[Actor]) -> list[Call]:
         """Let one actor finish its next call, or die."""
         self._clock += 0.001 * (1 + self._chosen([str(step) for step in range(8)]))
         actor = runnable[self._chosen([actor.name for actor in runnable])]
@@ -111,12 +110,16 @@ class Sim(InlineEngine):
             self._dead.add(actor)
             lost = list(queue)
             queue.clear()
-            for call in lost:
-                call.reply = Reply(Status.DIED)
-            return lost
+            return self._lost(lost)
         call = queue.popleft()
         call.run()
         return [call]
+
+    def _lost(self, calls: Sequence[Call]) -> list[Call]:
+        for call in calls:
+            assert isinstance(call, LocalCall)
+            call.lose()
+        return list(calls)
 
     def _yes(self, yes: str, no: str) -> bool:
         return self._chosen([no, yes]) == 1

@@ -1,0 +1,108 @@
+"""The recorder: turns what an executor does into the events of a trace. A run without one records nothing.
+
+Apart from the executor so that what is recorded stands in one place and the loop stays readable.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING
+
+from pipeflow.dsl.nodes import Node
+from pipeflow.lowering.engine import Call
+from pipeflow.lowering.items import Item, Signal
+from pipeflow.lowering.program import Program, Status
+from pipeflow.semantics import events
+from pipeflow.semantics.events import Purpose, Trace
+
+if TYPE_CHECKING:
+    from pipeflow.lowering.cursors.cursor import Cursor
+
+_OUTCOMES: dict[Status, events.Outcome] = {
+    Status.ITEM: "item",
+    Status.EMPTY: "nothing",
+    Status.NOT_READY: "not_ready",
+    Status.ENDED: "ended",
+    Status.FAILED: "failed",
+}
+
+
+class Recorder:
+    """Writes the events of one run into a trace."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self._calls: dict[Call, int] = {}
+        self._uids = itertools.count(1)
+
+    def record(self, event: events.Event) -> None:
+        """Append an event."""
+        self.trace.events.append(event)
+
+    def spawned(self, actor: str, restart: bool) -> None:
+        """An actor was started."""
+        self.record(events.Spawned(actor, restart))
+
+    def installed(self, actor: str, program: Program) -> None:
+        """A program was installed in an actor."""
+        self.record(events.Installed(actor, tuple(step.node for step in program.all_steps)))
+
+    def called(self, call: Call, node: Node, purpose: Purpose, given: Item | None) -> None:
+        """A call was issued."""
+        number = self._calls[call] = len(self._calls) + 1
+        uids = () if given is None else (self.uid(given),)
+        index = self.trace.number.get(id(node), -1)
+        self.record(events.Called(number, index, call.actor.name, purpose, uids, call.version))
+
+    def finished(self, call: Call) -> None:
+        """A call came back, or never will."""
+        assert call.reply is not None
+        number, actor, status = self._calls[call], call.actor.name, call.reply.status
+        if status is Status.DIED:
+            self.record(events.Lost(number, actor))
+        else:
+            self.record(events.Finished(number, actor, call.reply.order, _OUTCOMES[status]))
+
+    def asked(self, cursor: Cursor) -> None:
+        """A cursor was asked for its next item."""
+        self.record(events.Asked(self.trace.number[id(cursor.node)]))
+
+    def dropped(self, cursor: Cursor, item: Item) -> None:
+        """A cursor gave an item up."""
+        cursor.taken.clear()
+        self.record(events.Dropped(self.trace.number[id(cursor.node)], self.uid(item)))
+
+    def polled(self, cursor: Cursor, found: Item | Signal) -> None:
+        """A cursor answered."""
+        node = self.trace.number[id(cursor.node)]
+        if isinstance(found, Item):
+            made_from = () if found.uid else tuple(self.uid(item) for item in cursor.taken)
+            uid = self.uid(found)
+            cursor.taken.clear()
+            held = found.handle is None and found.parts is None
+            self.record(
+                events.Delivered(
+                    node,
+                    uid,
+                    self._calls_of(found),
+                    made_from,
+                    type(found.value) if held else None,
+                    id(found.value) if held else None,
+                    found.lag,
+                )
+            )
+        elif found is Signal.NOT_READY:
+            self.record(events.NothingReady(node))
+        elif found is Signal.DONE:
+            self.record(events.Ended(node))
+
+    def uid(self, item: Item) -> int:
+        """The number of an item, given at first sight."""
+        if not item.uid:
+            item.uid = next(self._uids)
+        return item.uid
+
+    def _calls_of(self, item: Item) -> tuple[int, ...]:
+        if item.parts is not None:
+            return tuple(number for part in item.parts for number in self._calls_of(part))
+        return () if item.call is None else (self._calls[item.call],)

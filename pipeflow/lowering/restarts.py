@@ -1,0 +1,52 @@
+"""What an actor that died is given back when it is started again: programs, place in the data, latest weights.
+
+Apart from the executor, which decides when; this only remembers.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+
+from pipeflow.dsl.nodes import Group, Node, SyncWeights
+from pipeflow.lowering.engine import Handle
+from pipeflow.lowering.program import Program, Tally
+
+
+class Restarts:
+    """The memory of a run for the sake of actors that may die."""
+
+    def __init__(self) -> None:
+        self._used: Counter[int] = Counter()
+        self._programs: defaultdict[str, list[tuple[Node, int, Program]]] = defaultdict(list)
+        self._weights: dict[int, tuple[SyncWeights, Handle]] = {}
+        # How many items the source of each program is known to have made, by the program's key.
+        self.made: Counter[int] = Counter()
+
+    def allowed(self, group: Group) -> bool:
+        """Whether one more actor of the group may be started again; counts it."""
+        self._used[id(group)] += 1
+        return self._used[id(group)] <= group.restarts
+
+    def installed(self, actor: str, node: Node, key: int, program: Program) -> None:
+        """A program was installed."""
+        self._programs[actor].append((node, key, program))
+
+    def programs(self, actor: str) -> Sequence[tuple[Node, int, Program]]:
+        """The programs of an actor, with their nodes and keys, in the order of installation."""
+        return self._programs[actor]
+
+    def broadcast(self, node: SyncWeights, weights: Handle) -> None:
+        """Weights were sent to a whole group."""
+        self._weights[id(node)] = (node, weights)
+
+    def weights_of(self, group: Group) -> list[tuple[SyncWeights, Handle]]:
+        """The latest weights that were sent to a group, by every node that sends any."""
+        return [(node, weights) for node, weights in self._weights.values() if node.workers is group]
+
+    def count(self, program: Program, actor: str, tallies: Sequence[Tally]) -> None:
+        """Note how many items a program's source made."""
+        if program.source is not None:
+            for _, key, known in self._programs[actor]:
+                if known is program:
+                    self.made[key] += tallies[0].made
