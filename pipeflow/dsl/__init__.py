@@ -24,6 +24,7 @@ from pipeflow.dsl.gathers import Gather as Gather
 from pipeflow.dsl.gathers import gather_async as gather_async
 from pipeflow.dsl.gathers import gather_rounds as gather_rounds
 from pipeflow.dsl.gathers import gather_sync as gather_sync
+from pipeflow.dsl.gathers import max_lag as max_lag
 from pipeflow.dsl.messages import HasWeights as HasWeights
 from pipeflow.dsl.messages import TakesWeights as TakesWeights
 from pipeflow.dsl.messages import sync_weights as sync_weights

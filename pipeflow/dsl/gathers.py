@@ -7,11 +7,12 @@ from typing import Any, TypeVar, final
 
 from pipeflow.dsl import nodes
 from pipeflow.dsl.checks import check_positive
+from pipeflow.dsl.errors import PlanError
 from pipeflow.dsl.item_types import list_of
 from pipeflow.dsl.nodes import GatherMode
 from pipeflow.dsl.sites import operator_site
 from pipeflow.dsl.sourced import Sourced
-from pipeflow.dsl.streams import Operator, ParallelStream, Stream, expect_parallel
+from pipeflow.dsl.streams import Operator, ParallelStream, Stream, expect_parallel, expect_stream
 
 T = TypeVar("T")
 W = TypeVar("W")
@@ -82,6 +83,53 @@ def gather_async(num_async: int = 1) -> Gather:
 def gather_rounds() -> GatherRounds:
     """Like `gather_sync`, each round as one list in shard order."""
     return GatherRounds(name="gather_rounds()")
+
+
+@final
+@dataclass(frozen=True, kw_only=True, repr=False)
+class MaxLag(Operator):
+    """See `max_lag`."""
+
+    limit: int
+    wait: bool
+
+    def __ror__(self, left: Stream[T], /) -> Stream[T]:
+        stream: Stream[T] = expect_stream(left, self)
+        site, upstream = operator_site(self.site), stream.node
+        if not isinstance(upstream, nodes.Gather) or upstream.mode != "async":
+            message = (
+                f"{site}: {self.name} knows the lag of what comes right from a gather_async, but "
+                f"{upstream.name} ({upstream.site}) stands before it; put it behind the gather_async"
+            )
+            raise PlanError(message)
+        return Stream(
+            nodes.MaxLag(
+                name=self.name,
+                site=site,
+                item_type=upstream.item_type,
+                input=upstream,
+                limit=self.limit,
+                wait=self.wait,
+            )
+        )
+
+
+def max_lag(versions: int, *, wait: bool = False) -> MaxLag:
+    """Deliver no item of a `gather_async` that is more than so many weights behind the newest sent (law 24).
+
+    Args:
+        versions: how many weights the actor of an item may have been sent since it was asked for the item.
+        wait: keep the faster shards' items back until a slow one has delivered, instead of dropping what is too
+            old.
+
+    Raises:
+        ValueError: `versions` is negative, or 0 with `wait`.
+    """
+    if versions < (1 if wait else 0):
+        message = f"max_lag(versions) must be at least {1 if wait else 0}, got {versions}"
+        raise ValueError(message)
+    name = f"max_lag({versions}{', wait=True' if wait else ''})"
+    return MaxLag(name=name, limit=versions, wait=wait)
 
 
 # `Any`: the callers' signatures state the type.

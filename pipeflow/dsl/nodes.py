@@ -116,7 +116,11 @@ class Node:
     @property
     def delivered_type(self) -> ItemType:
         """The type of what a function on the driver is given: `Sourced` around the item's where it is that."""
-        return Sourced[self.item_type] if self.sourced else self.item_type  # type: ignore[name-defined]
+        if not self.sourced:
+            return self.item_type
+        makers = {group.factory for group in producers_of(self)}
+        maker = makers.pop() if len(makers) == 1 else object
+        return Sourced[self.item_type, maker if isinstance(maker, type) else object]  # type: ignore[misc, name-defined]
 
     @property
     def type_name(self) -> str:
@@ -211,6 +215,19 @@ class Gather(OneInput):
     @override
     def partly_sourced(self) -> bool:
         return self.with_source
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MaxLag(OneInput):
+    """Delivers no item of a gather that is more than `limit` weights behind (law 24).
+
+    Older ones are dropped; with `wait`, the faster shards wait so that none gets older.
+    """
+
+    keeps_source: ClassVar[bool] = True
+
+    limit: int
+    wait: bool
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -103,7 +103,7 @@ def stage(function: Callable[[A], B], /) -> Stage[A, B]:
     ...     return 2 * x
     >>> double
     <Stage double>
-    >>> (double | str)(4)
+    >>> (double | repr)(4)
     '8'
     """
     return Stage(name=name_of(function), function=function)
@@ -240,9 +240,13 @@ class Concat(Operator):
     def __ror__(self, left: ParallelStream[C, W], /) -> ParallelStream[C, W]: ...
     def __ror__(self, left: Any, /) -> Any:
         stream = expect_either(left, self)
-        item_type = stream.node.delivered_type
+        node, item_type = stream.node, stream.node.delivered_type
         if isinstance(item_type, type) and not hasattr(item_type, "concatenate"):
-            check_fits(stream.node, Concatenable, self.name, operator_site(self.site))
+            message = (
+                f"{operator_site(self.site)}: {self.name} takes Concatenable, but {node.name} ({node.site}) "
+                f"delivers {show(item_type)}, which has no concatenate; put a stage before it that makes batches"
+            )
+            raise PlanError(message)
         return _expanded(stream, self, item_type, functools.partial(_Concatenating, self.min_steps))
 
 

@@ -188,8 +188,8 @@ class Executor:
     ) -> Call:
         """Call a host on behalf of a node. A failure in it ends the run even if nobody looks at the call.
 
-        `program` is the one that the call runs, `purpose` what the call is for where it is not to run a program, and
-        `given` the item that it takes along.
+        `program` is the one that the call runs, `purpose` what the call is for where it runs none, and `given` the
+        item that it takes along.
         """
         try:
             call = self.engine.submit(actor, method, *args)

@@ -18,7 +18,7 @@ from pipeflow.lowering.cursors.concurrency import (
     Sharing,
 )
 from pipeflow.lowering.cursors.cursor import Cursor as Cursor
-from pipeflow.lowering.cursors.driver import ApplyCursor, ExpandCursor, GateCursor, ItemsCursor
+from pipeflow.lowering.cursors.driver import ApplyCursor, ExpandCursor, GateCursor, ItemsCursor, MaxLagCursor
 from pipeflow.lowering.cursors.gathers import AsyncGatherCursor, SyncGatherCursor
 from pipeflow.lowering.cursors.messages import ReplyCursor, SendCursor, SyncWeightsCursor
 from pipeflow.lowering.cursors.placement import PlaceCursor
@@ -60,6 +60,11 @@ class _Builder:
                 shards = shards_of(node.input, executor.number)
                 kind = AsyncGatherCursor if node.mode == "async" else SyncGatherCursor
                 return kind(executor, node, shards)
+            case nodes.MaxLag():
+                gather = self.cursor(node.input)
+                if node.wait and isinstance(gather, AsyncGatherCursor):
+                    gather.max_lag = node.limit
+                return MaxLagCursor(executor, node, gather)
             case nodes.Place():
                 program, upstream = consumer_of(node, executor.number)
                 return PlaceCursor(executor, node, self.cursor(upstream), program)

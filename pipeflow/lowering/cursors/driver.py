@@ -89,6 +89,22 @@ class ExpandCursor(OneInputCursor):
         return Item(self._outputs.popleft()) if self._outputs else Signal.PASS
 
 
+class MaxLagCursor(OneInputCursor):
+    """Drops the items of a gather that are too many weights behind (law 24)."""
+
+    def __init__(self, executor: Executor, node: nodes.MaxLag, upstream: Cursor) -> None:
+        super().__init__(executor, node, upstream)
+        self._limit = node.limit
+
+    @override
+    def _poll(self) -> Item | Signal:
+        found = self._pull()
+        if isinstance(found, Signal) or (found.lag or 0) <= self._limit:
+            return found
+        self._drop(found)
+        return Signal.PASS
+
+
 class GateCursor(OneInputCursor):
     """Keeps items or drops them. A gate that does not read its items never fetches them."""
 

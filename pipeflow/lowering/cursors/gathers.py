@@ -5,6 +5,7 @@ A shard's program runs in its actor; one call returns one finished item, which s
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -38,11 +39,16 @@ class _Shard:
         self.name = self._actors[shard.index].name
         self.calls: deque[Call] = deque()
         self.ended = False
+        self.asked = 0
 
     @property
     def waits(self) -> bool:
         """Whether its source said `NotReady` and nothing has moved since."""
         return self._not_ready_since is not None and self._not_ready_since >= self._executor.epoch
+
+    def lags(self) -> list[int]:
+        """For every item under way, how many weights the actor was sent since it was asked for it."""
+        return [self._executor.versions[self.name] - call.version for call in self.calls]
 
     def ask(self) -> None:
         """Submit a call for one more item."""
@@ -50,6 +56,7 @@ class _Shard:
         call = self._executor.submit(self._node, actor, Host.advance, self._key, program=self._program)
         self._asked_in[call] = self._executor.epoch
         self.calls.append(call)
+        self.asked += 1
 
     def head(self) -> Item | Signal:
         """The shard's next item; PENDING while its call runs, PASS when it has to be asked."""
@@ -158,15 +165,14 @@ class AsyncGatherCursor(_GatherCursor):
     to its actor in between comes first.
     """
 
+    # How many weights an item may be behind; so that none gets older, shards are asked less and some items wait.
+    max_lag: float = math.inf
+
     @override
     def _poll(self) -> Item | Signal:
         if not self._stopped:
-            for shard in self._shards:
-                # A source that was not ready is asked once, not `num_async` times.
-                limit = 0 if shard.ended or shard.waits else self._num_async
-                while len(shard.calls) < limit:
-                    shard.ask()
-        ready = [s for s in self._shards if s.calls and s.calls[0].reply is not None]
+            self._ask()
+        ready = [s for s in self._shards if s.calls and s.calls[0].reply is not None and self._in_time(s)]
         for shard in sorted(ready, key=lambda shard: shard.calls[0].finished):
             found = shard.head()
             if isinstance(found, Item):
@@ -178,3 +184,24 @@ class AsyncGatherCursor(_GatherCursor):
         if any(not shard.ended and not shard.waits for shard in self._shards):
             return Signal.PASS
         return self._wait_for_sources()
+
+    def _ask(self) -> None:
+        for shard in sorted(self._shards, key=lambda shard: shard.asked):
+            # A source that was not ready is asked once, not `num_async` times.
+            limit = 0 if shard.ended or shard.waits else self._num_async
+            while len(shard.calls) < limit and self._feasible([*self._lags(), 0]):
+                shard.ask()
+
+    def _in_time(self, shard: _Shard) -> bool:
+        """Whether all other items can still be delivered within the limit after one of this shard was."""
+        others = self._lags()
+        if others:
+            others.remove(shard.lags()[0])
+        return self._feasible([lag + 1 for lag in others])
+
+    def _lags(self) -> list[int]:
+        return [] if self.max_lag == math.inf else [lag for shard in self._shards for lag in shard.lags()]
+
+    def _feasible(self, lags: list[int]) -> bool:
+        """Whether items of these lags fit into the limit, the oldest first, each ageing the next by one."""
+        return all(lag + waited <= self.max_lag for waited, lag in enumerate(sorted(lags, reverse=True)))
