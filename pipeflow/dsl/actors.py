@@ -55,6 +55,7 @@ class Placed(Operator, Generic[A_contra, B_co, W_contra]):
     """
 
     group: Group
+    # `Any`: the actor itself, whose class `Actors.stage` has compared with the method's.
     method: Callable[[Any, A_contra], B_co]
     in_flight: int = 1
     ordered: bool = True
@@ -102,6 +103,7 @@ class Send(Operator, Generic[A_contra]):
     """Passes items on and sends each to all actors of a group. Made by `Actors.send`."""
 
     group: Group
+    # `Any`: as in `Placed`.
     method: Callable[[Any, A_contra], object]
 
     def __ror__(self, left: TakenBy[A_contra, S] | TakenBy[Sourced[A_contra, object], S], /) -> S:

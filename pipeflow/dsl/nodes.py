@@ -377,3 +377,17 @@ def groups_of(root: Node) -> tuple[Group, ...]:
         for group in node.groups:
             found.setdefault(id(group), group)
     return tuple(found.values())
+
+
+def group_names(root: Node) -> dict[int, str]:
+    """What the groups of a plan are called in a run, by identity; groups of one name are told apart by a number."""
+    names: dict[int, str] = {}
+    taken: set[str] = set()
+    for group in groups_of(root):
+        name, number = group.name, 1
+        while name in taken:
+            number += 1
+            name = f"{group.name}#{number}"
+        taken.add(name)
+        names[id(group)] = name
+    return names

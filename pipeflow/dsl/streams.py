@@ -43,6 +43,7 @@ from pipeflow.dsl.sites import Site, call_site, operator_site
 
 if TYPE_CHECKING:
     from pipeflow.dsl.sourced import Sourced
+    from pipeflow.lowering.checkpoint import Checkpoint
     from pipeflow.lowering.engine import Engine
     from pipeflow.lowering.run import Run
 
@@ -312,12 +313,21 @@ class Stream(_Expression, Generic[T_co]):
             )
         )
 
-    def run(self, engine: Literal["inline", "ray"] | Engine = "inline", *, record: bool = False) -> Run[T_co]:
+    def run(
+        self,
+        engine: Literal["inline", "ray"] | Engine = "inline",
+        *,
+        record: bool = False,
+        resume: Checkpoint | None = None,
+    ) -> Run[T_co]:
         """Run the plan: returns an iterator over its items that is also a context manager.
 
         Args:
             engine: where it runs. ``"inline"``: in this process. ``"ray"``: on Ray actors of this machine.
-                An engine object, such as ``pipeflow.engines.Ray(address=...)``, for anything else.
+                An engine object for anything else: `pipeflow.lowering.engines.ray.Ray` with an address, or
+                `pipeflow.lowering.engines.sim.Sim` with a seed.
+            record: whether to keep the trace of the run's events, `Run.trace`.
+            resume: what `Run.checkpoint` returned of a run of this plan; goes on there, on its engine.
 
         Raises:
             PlanError: a stream of the plan feeds two places.
@@ -326,7 +336,7 @@ class Stream(_Expression, Generic[T_co]):
         # The only arrow that points up from the DSL, and only when it is called.
         from pipeflow.lowering.run import Run
 
-        return Run(self.node, engine, record=record)
+        return Run(self.node, engine, record=record, resume=resume)
 
 
 @final

@@ -14,18 +14,18 @@ from typing import Any, NamedTuple, NoReturn
 
 from pipeflow.dsl.errors import ActorDiedError, DeadlockError, EngineError, StageError
 from pipeflow.dsl.item_types import name_of
-from pipeflow.dsl.nodes import Group, Node, SyncWeights, groups_of, walk
+from pipeflow.dsl.nodes import Group, Node, SyncWeights, group_names, groups_of, walk
 from pipeflow.dsl.sites import call_site
 from pipeflow.dsl.sourced import Source, Sourced
 from pipeflow.lowering.cursors import Cursor, cursor_of
-from pipeflow.lowering.engine import Actor, Call, Engine, Handle
+from pipeflow.lowering.engine import Actor, Call, Engine
 from pipeflow.lowering.host import Answer, Host
 from pipeflow.lowering.items import Item, Origin, Signal
 from pipeflow.lowering.program import Failure, Program, Status
 from pipeflow.lowering.recording import Recorder
 from pipeflow.lowering.restarts import Restarts
 from pipeflow.lowering.stats import Meter, NodeStats, RunStats
-from pipeflow.semantics.events import Purpose, Stopped
+from pipeflow.semantics.events import Closed, Purpose, Stopped
 
 
 class _Purpose(NamedTuple):
@@ -52,6 +52,7 @@ class Executor:
         # How many weights each actor was sent, by the actor's name: a restarted actor goes on where it stood.
         self.versions: Counter[str] = Counter()
         self._groups = groups_of(root)
+        self._names = group_names(root)
         self._actors: dict[int, list[Actor]] = {}
         self._outstanding: dict[Call, _Purpose] = {}
         self._restarts = Restarts()
@@ -119,6 +120,7 @@ class Executor:
             if self.recorder is not None:
                 for actor in groups:
                     self.recorder.record(Stopped(actor.name))
+                self.recorder.record(Closed())
         for call in closings:
             if (
                 call.reply is not None
@@ -170,10 +172,11 @@ class Executor:
     def broadcast(self, node: SyncWeights) -> None:
         """Send a learner's weights to all workers, by reference."""
         learner = self.actors(node.learner)[0]
-        weights = self.submit(node, learner, Host.ask, node.get)
-        self._restarts.broadcast(node, weights.item)
+        call = self.submit(node, learner, Host.ask, node.get)
+        weights = Item(handle=call.item, call=call)
+        self._restarts.broadcast(node, weights)
         for worker in self.actors(node.workers):
-            self._send_weights(node, worker, weights.item)
+            self._send_weights(node, worker, weights, "weights")
 
     # `Any`: a host's methods differ in their arguments.
     def submit(
@@ -203,7 +206,8 @@ class Executor:
             self.versions[actor.name] += 1
         call.version = self.versions[actor.name]
         if self.recorder is not None:
-            self.recorder.called(call, node, purpose or ("setup" if program is None else "item"), given)
+            why = purpose or ("setup" if program is None else "item")
+            self.recorder.called(call, node, why, given, program)
         self._outstanding[call] = _Purpose(node, program)
         return call
 
@@ -256,7 +260,7 @@ class Executor:
 
     def _start_actor(self, group: Group, index: int, restart: bool = False) -> Actor:
         owner = Node(name=f"actors({group.name}, {group.count})", site=group.site)
-        actor = self.engine.start(f"{group.name}[{index}]", index, dict(group.resources))
+        actor = self.engine.start(f"{self._names[id(group)]}[{index}]", index, dict(group.resources))
         if self.recorder is not None:
             self.recorder.spawned(actor.name, restart)
         shard = () if group.shards is None else (group.shards[index],)
@@ -266,8 +270,8 @@ class Executor:
     def _install(self, node: Node, actor: Actor, key: int, program: Program) -> None:
         self.submit(node, actor, Host.install, key, program, program=program, purpose="setup")
 
-    def _send_weights(self, node: SyncWeights, worker: Actor, weights: Handle) -> None:
-        self.submit(node, worker, Host.message, node.set, weights, purpose="weights")
+    def _send_weights(self, node: SyncWeights, worker: Actor, weights: Item, purpose: Purpose) -> None:
+        self.submit(node, worker, Host.message, node.set, weights.argument, purpose=purpose, given=weights)
 
     def _restart(self, dead: Actor, node: Node, reason: str) -> None:
         """Start a dead actor again, with its programs and the latest weights of its group (law 19).
@@ -294,7 +298,7 @@ class Executor:
                     owner, actor, Host.skip, key, self._restarts.made[key], program=program, purpose="setup"
                 )
         for sync, weights in self._restarts.weights_of(group):
-            self.submit(sync, actor, Host.message, sync.set, weights, purpose="setup")
+            self._send_weights(sync, actor, weights, "setup")
 
     def _wait(self, timeout: float | None = None) -> None:
         if not self._outstanding:

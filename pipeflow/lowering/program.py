@@ -28,6 +28,8 @@ class Status(enum.Enum):
     """User code raised."""
     DIED = enum.auto()
     """The actor is gone, and the call with it."""
+    LOST = enum.auto()
+    """The actor lives, and an item that the call was given is gone with another actor."""
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,9 @@ Apart from the executor so that what is recorded stands in one place and the loo
 
 from __future__ import annotations
 
+import copy
 import itertools
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from pipeflow.dsl.nodes import Node
@@ -34,6 +36,9 @@ class Recorder:
         self.trace = trace
         self._calls: dict[Call, int] = {}
         self._uids = itertools.count(1)
+        # By actor, for one program may be installed in several; found by identity, for its functions may not hash.
+        self._programs: defaultdict[str, list[tuple[Program, int]]] = defaultdict(list)
+        self._program_numbers = itertools.count(1)
 
     def record(self, event: events.Event) -> None:
         """Append an event."""
@@ -45,21 +50,26 @@ class Recorder:
 
     def installed(self, actor: str, program: Program) -> None:
         """A program was installed in an actor."""
-        self.record(events.Installed(actor, tuple(step.node for step in program.all_steps)))
+        number = next(self._program_numbers)
+        self._programs[actor].append((program, number))
+        self.record(events.Installed(actor, tuple(step.node for step in program.all_steps), number))
 
-    def called(self, call: Call, node: Node, purpose: Purpose, given: Item | None) -> None:
+    def called(
+        self, call: Call, node: Node, purpose: Purpose, given: Item | None, program: Program | None
+    ) -> None:
         """A call was issued."""
-        number = self._calls[call] = len(self._calls) + 1
+        number = self._number(call)
         uids = () if given is None else (self.uid(given),)
-        index = self.trace.number.get(id(node), -1)
-        self.record(events.Called(number, index, call.actor.name, purpose, uids, call.version))
+        index, actor = self.trace.number.get(id(node), -1), call.actor.name
+        key = next((number for known, number in self._programs[actor] if known is program), 0)
+        self.record(events.Called(number, index, actor, purpose, uids, call.version, key))
 
     def finished(self, call: Call) -> None:
         """A call came back, or never will."""
         assert call.reply is not None
-        number, actor, status = self._calls[call], call.actor.name, call.reply.status
-        if status is Status.DIED:
-            self.record(events.Lost(number, actor))
+        number, actor, status = self._number(call), call.actor.name, call.reply.status
+        if status in (Status.DIED, Status.LOST):
+            self.record(events.Lost(number, actor, status is Status.DIED))
         else:
             self.record(events.Finished(number, actor, call.reply.order, _OUTCOMES[status]))
 
@@ -71,6 +81,16 @@ class Recorder:
         """A cursor gave an item up."""
         cursor.taken.clear()
         self.record(events.Dropped(self.trace.number[id(cursor.node)], self.uid(item)))
+
+    def halted(self, cursor: Cursor) -> None:
+        """A cursor was told to start nothing more."""
+        self.record(events.Halted(self.trace.number[id(cursor.node)]))
+
+    def shared(self, node: Node, outlet: int, item: Item, given: Item) -> None:
+        """An outlet was given an item, or a copy of it."""
+        copy_of = 0 if given is item else self.uid(item)
+        aliased = given is not item and _aliased(item, given)
+        self.record(events.Shared(self.trace.number[id(node)], outlet, self.uid(given), copy_of, aliased))
 
     def polled(self, cursor: Cursor, found: Item | Signal) -> None:
         """A cursor answered."""
@@ -91,6 +111,8 @@ class Recorder:
                     found.lag,
                 )
             )
+        elif found is Signal.DRAINED:
+            self.record(events.Drained(node))
         elif found is Signal.NOT_READY:
             self.record(events.NothingReady(node))
         elif found is Signal.DONE:
@@ -105,4 +127,17 @@ class Recorder:
     def _calls_of(self, item: Item) -> tuple[int, ...]:
         if item.parts is not None:
             return tuple(number for part in item.parts for number in self._calls_of(part))
-        return () if item.call is None else (self._calls[item.call],)
+        return () if item.call is None else (self._number(item.call),)
+
+    def _number(self, call: Call) -> int:
+        # A run that was resumed meets calls that were issued before its checkpoint.
+        return self._calls.setdefault(call, len(self._calls) + 1)
+
+
+def _aliased(item: Item, other: Item) -> bool:
+    """Whether two items that the driver holds share an object that can be written to."""
+    if item.parts is not None and other.parts is not None:
+        return any(_aliased(*pair) for pair in zip(item.parts, other.parts, strict=True))
+    if item.handle is not None or other.handle is not None or item.value is not other.value:
+        return False
+    return copy.deepcopy(item.value) is not item.value

@@ -11,6 +11,7 @@ from pipeflow.dsl.actors import Actors
 from pipeflow.dsl.checks import check_complete, check_linear
 from pipeflow.dsl.errors import EngineError, StageError
 from pipeflow.dsl.nodes import Node
+from pipeflow.lowering.checkpoint import Checkpoint
 from pipeflow.lowering.engine import Engine
 from pipeflow.lowering.executor import Executor
 from pipeflow.lowering.recording import Recorder
@@ -31,12 +32,22 @@ class Run(Generic[T_co]):
     collector all close it; nothing of a run outlives it.
     """
 
-    def __init__(self, root: Node, engine: EngineName | Engine, *, record: bool = False) -> None:
+    def __init__(
+        self,
+        root: Node,
+        engine: EngineName | Engine = "inline",
+        *,
+        record: bool = False,
+        resume: Checkpoint | None = None,
+    ) -> None:
         check_linear(root)
         check_complete(root)
         self._trace = Trace(root) if record else None
         recorder = None if self._trace is None else Recorder(self._trace)
-        self._executor = Executor(root, engine_of(engine), recorder)
+        if resume is None:
+            self._executor = Executor(root, engine_of(engine), recorder)
+        else:
+            self._executor = resume.executor_of(root, recorder)
         self._items: Iterator[object] = self._executor.items()
         # Within a ``with`` block the actors outlive the last item, so that they can still be asked.
         self._managed = False
@@ -93,6 +104,15 @@ class Run(Generic[T_co]):
             self._close_after(error)
             raise
         return answers  # type: ignore[return-value]  # the method's type says so
+
+    def checkpoint(self) -> Checkpoint:
+        """The state of the run between two items, for ``plan.run(resume=...)`` to go on from (law 22).
+
+        Raises:
+            EngineError: the run is on an engine whose actors are other processes, or reads a generator.
+        """
+        self._executor.start()
+        return Checkpoint(self._executor)
 
     def stats(self) -> RunStats:
         """For every node: items in and out, busy and waiting seconds, queue length."""

@@ -115,3 +115,12 @@ def test_cartpole_is_solved_on_ray_by_the_same_plan() -> None:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_learns_to_the_stated_return(case: Case, seed: int) -> None:
     assert train(case, seed).evaluation >= case.threshold
+
+
+def test_law_22_a_resumed_run_gives_the_reports_of_the_unbroken_one() -> None:
+    plan = ppo(replace(SMALL, normalise_observations=True, normalise_rewards=True)) | take(4)
+    with plan.run() as run:
+        next(run)
+        checkpoint = run.checkpoint()
+        rest = list(run)
+    assert_identical(list(plan.run(resume=checkpoint)), rest)

@@ -194,7 +194,10 @@ class Sharing:
                 receivers = [side] if side in receivers else []
             for position, index in enumerate(receivers):
                 self._meter.made += 1
-                self.buffers[index].append(item if position == 0 else self.executor.copied(item))
+                given = item if position == 0 else self.executor.copied(item)
+                self.buffers[index].append(given)
+                if self.executor.recorder is not None:
+                    self.executor.recorder.shared(self.node, index, item, given)
         except Exception as error:  # the predicate, or copying an item, which runs its class's code
             self.executor.fail(self.node, self._meter.taken - 1, error)
 
@@ -213,7 +216,7 @@ class OutletCursor(Cursor):
         return len(self._sharing.buffers[self._index])
 
     @override
-    def stop(self) -> None:
+    def _stop(self) -> None:
         self._sharing.detach(self._index)
 
     @override

@@ -48,8 +48,9 @@ class Cursor(ABC):
 
     def stop(self) -> None:
         """Start nothing more; what is in flight is still delivered, then the cursor is done (law 13)."""
-        for cursor in self.inputs:
-            cursor.stop()
+        if self.executor.recorder is not None:
+            self.executor.recorder.halted(self)
+        self._stop()
 
     @property
     def queue(self) -> int:
@@ -58,6 +59,10 @@ class Cursor(ABC):
 
     @abstractmethod
     def _poll(self) -> Item | Signal: ...
+
+    def _stop(self) -> None:
+        for cursor in self.inputs:
+            cursor.stop()
 
     def _count_delivery(self) -> None:
         self.meter.made += 1

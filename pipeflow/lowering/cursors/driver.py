@@ -27,7 +27,7 @@ class ItemsCursor(Cursor):
         self._stopped = False
 
     @override
-    def stop(self) -> None:
+    def _stop(self) -> None:
         self._stopped = True
 
     @override

@@ -96,7 +96,7 @@ class _GatherCursor(Cursor):
         return sum(len(shard.calls) for shard in self._shards)
 
     @override
-    def stop(self) -> None:
+    def _stop(self) -> None:
         self._stopped = True
 
     def _taken(self, item: Item) -> Item:
@@ -170,13 +170,13 @@ class AsyncGatherCursor(_GatherCursor):
 
     @override
     def _poll(self) -> Item | Signal:
-        if not self._stopped:
-            self._ask()
+        self._ask()
         ready = [s for s in self._shards if s.calls and s.calls[0].reply is not None and self._in_time(s)]
         for shard in sorted(ready, key=lambda shard: shard.calls[0].finished):
             found = shard.head()
             if isinstance(found, Item):
                 return self._taken(found)
+        self._ask()  # a shard whose call came to nothing waits for no other
         if any(shard.calls for shard in self._shards):
             return Signal.PENDING
         if self._stopped or all(shard.ended for shard in self._shards):
@@ -186,6 +186,8 @@ class AsyncGatherCursor(_GatherCursor):
         return self._wait_for_sources()
 
     def _ask(self) -> None:
+        if self._stopped:
+            return
         for shard in sorted(self._shards, key=lambda shard: shard.asked):
             # A source that was not ready is asked once, not `num_async` times.
             limit = 0 if shard.ended or shard.waits else self._num_async

@@ -62,7 +62,7 @@ class PlaceCursor(OneInputCursor):
             idle = self._fill()
             ready = self._ready()
             if ready is None:
-                return Signal.PENDING if self._calls else idle
+                return Signal.PENDING if self._calls and idle is not Signal.PASS else idle
             self._calls.remove(ready)
             self._load[ready.actor] -= 1
             reply = ready.call.reply
@@ -110,6 +110,7 @@ class PlaceCursor(OneInputCursor):
             self._keys[actor],
             *args,
             program=self._program,
+            purpose="end" if method is Host.finish else None,
             given=item,
         )
         self._load[actor] += 1

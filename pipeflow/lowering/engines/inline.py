@@ -107,13 +107,13 @@ class LocalCall(Call):
     def run(self) -> None:
         """Run it; lost where an item that it is given was."""
         if any(arg.lost for arg in self._args if isinstance(arg, _LocalHandle)):
-            self.lose()
+            self.lose(Status.LOST)
             return
         values = [arg.value if isinstance(arg, _LocalHandle) else arg for arg in self._args]
         self.reply, self._result.value = self._method(self._host, *values)
         self._result.ready = True
 
-    def lose(self) -> None:
+    def lose(self, status: Status) -> None:
         """Let it never come back."""
         self._result.ready = self._result.lost = True
-        self.reply = Reply(Status.DIED)
+        self.reply = Reply(status)

@@ -132,7 +132,11 @@ class Ray(Engine):
             try:
                 call.reply = ray.get(call.answer)
             except ray.exceptions.RayActorError as error:
-                call.reply = Reply(Status.DIED, failure=Failure(-1, -1, error))
+                # Raised in a living actor where it was given an item that a dead one was to make.
+                if isinstance(error, ray.exceptions.RayTaskError):
+                    call.reply = Reply(Status.LOST)
+                else:
+                    call.reply = Reply(Status.DIED, failure=Failure(-1, -1, error))
             except ray.exceptions.RayError as error:
                 call.reply = _untravelled(error)
         return finished

@@ -16,6 +16,7 @@ from typing_extensions import override
 from pipeflow.lowering.engine import Actor, Call
 from pipeflow.lowering.engines.inline import InlineEngine, LocalActor, LocalCall
 from pipeflow.lowering.host import Answer, Host
+from pipeflow.lowering.program import Status
 
 
 class Chooser(Protocol):
@@ -118,7 +119,7 @@ class Sim(InlineEngine):
     def _lost(self, calls: Sequence[Call]) -> list[Call]:
         for call in calls:
             assert isinstance(call, LocalCall)
-            call.lose()
+            call.lose(Status.DIED)
         return list(calls)
 
     def _yes(self, yes: str, no: str) -> bool:

@@ -9,9 +9,10 @@ where a run stands.
 from __future__ import annotations
 
 import math
+import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Self, TypeAlias
 
 import numpy as np
 import torch
@@ -104,7 +105,7 @@ class Learner:
         self._lr = as_schedule(lr)
         self._max_grad_norm = max_grad_norm
         self._seed = seed
-        self._optimizer = torch.optim.Adam([self._parameters], lr=self._lr(0), eps=_ADAM_EPSILON, fused=True)
+        self._optimizer = _adam(self._parameters, self._lr(0))
         self._version = 0
         self._lifetime_steps = 0
         self._skipped_updates = 0
@@ -166,6 +167,16 @@ class Learner:
         self._lifetime_steps = _integer("lifetime_steps", state)
         self._skipped_updates = _integer("skipped_updates", state)
 
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
+        # The network's parameters are views of one tensor and the optimiser's state hangs on that tensor: a copy
+        # attribute by attribute would take both apart.
+        twin = copy.copy(self)
+        twin.policy = copy.deepcopy(self.policy, memo)
+        twin._parameters = flatten_parameters(twin.policy)
+        twin._optimizer = _adam(twin._parameters, self._lr(0))
+        twin.load_state(self.state())
+        return twin
+
     def begin_update(self) -> float:
         """Set the learning rate in force at this point of the run, and return it."""
         lr = self._lr(self._lifetime_steps)
@@ -194,6 +205,10 @@ def _gradient(parameter: nn.Parameter) -> Tensor:
     gradient = parameter.grad
     assert gradient is not None  # flatten_parameters gave it one, and nothing takes it away
     return gradient
+
+
+def _adam(parameters: nn.Parameter, lr: float) -> torch.optim.Adam:
+    return torch.optim.Adam([parameters], lr=lr, eps=_ADAM_EPSILON, fused=True)
 
 
 def _arrays_under(prefix: str, state: Mapping[str, StateValue]) -> dict[str, NDArray[np.generic]]:

@@ -1,0 +1,58 @@
+"""Every algorithm in the catalogue is what a command expects of it, and the catalogue itself is light."""
+
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+import sys
+
+import pytest
+
+from pipeflow.algorithms.catalogue import CATALOGUE, Entry, UnknownAlgorithm, entry_of
+from pipeflow.dsl import Stream, group_of
+from pipeflow.rl.environments import EnvSpec
+from pipeflow.rl.learners.learner import Learner
+
+each_entry = pytest.mark.parametrize("entry", CATALOGUE, ids=[entry.name for entry in CATALOGUE])
+
+
+def test_names_are_unique_and_each_has_one_line() -> None:
+    assert len({entry.name for entry in CATALOGUE}) == len(CATALOGUE)
+    assert all(entry.summary and "\n" not in entry.summary for entry in CATALOGUE)
+
+
+@each_entry
+def test_its_configuration_is_a_frozen_dataclass_with_defaults(entry: Entry) -> None:
+    configuration = entry.load().configuration
+    assert dataclasses.is_dataclass(configuration)
+    config = entry.load().configuration()
+    assert isinstance(config.env, EnvSpec)
+    assert isinstance(config.seed, int)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        config.seed = 1
+
+
+@each_entry
+def test_its_plan_trains_the_policy_that_it_names(entry: Entry) -> None:
+    algorithm = entry.load()
+    config = algorithm.configuration(env=EnvSpec("Acrobot-v1"))
+    plan = algorithm.plan(config)
+    assert isinstance(plan, Stream)
+    with plan.run() as run:
+        (weights,) = run.ask(group_of(plan, Learner), Learner.weights)
+    algorithm.policy(config).build(seed=0).load_numpy(
+        weights.parameters
+    )  # raises if they are another policy's
+
+
+def test_an_unknown_name_is_answered_with_the_names_that_there_are() -> None:
+    with pytest.raises(
+        UnknownAlgorithm, match=r"no algorithm 'PPO2'; did you mean ppo\? the algorithms are: ppo"
+    ):
+        entry_of("PPO2")
+
+
+def test_the_table_imports_neither_torch_nor_gymnasium() -> None:
+    code = "import sys, pipeflow.algorithms.catalogue; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert not {"torch", "gymnasium", "numpy"} & set(done.stdout.split())

@@ -1,0 +1,148 @@
+"""Resuming from a checkpoint in memory delivers what the unbroken run would have (law 22)."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import pytest
+
+from pipeflow import (
+    EngineError,
+    Stream,
+    actors,
+    batch,
+    concat,
+    drain,
+    every,
+    from_items,
+    from_shards,
+    gather_async,
+    gather_sync,
+    sync_weights,
+    take,
+)
+from pipeflow.lowering.engine import Engine
+from pipeflow.lowering.engines.inline import InlineEngine
+from pipeflow.lowering.engines.sim import Sim
+
+
+class Worker:
+    def __init__(self) -> None:
+        self._made = 0
+        self._weights = 0
+
+    def sample(self) -> int:
+        self._made += 1
+        return 1000 * self._weights + self._made
+
+    def set_weights(self, weights: int, /) -> None:
+        self._weights = weights
+
+
+class Learner:
+    def __init__(self) -> None:
+        self._updates = 0
+
+    def update(self, batch: list[int]) -> tuple[int, list[int]]:
+        self._updates += 1
+        return self._updates, batch
+
+    def weights(self) -> int:
+        return self._updates
+
+
+def training(num_async: int | None) -> Stream[tuple[int, list[int]]]:
+    workers, learner = actors(Worker, 3), actors(Learner, 1)
+    gather = gather_sync() if num_async is None else gather_async(num_async)
+    return (
+        workers.produce(Worker.sample)
+        | gather
+        | batch(2)
+        | learner.stage(Learner.update)
+        | sync_weights(learner, workers)
+        | take(9)
+    )
+
+
+def shared() -> Stream[object]:
+    left, right = (from_items(list(range(12))) | every(2)).fork(2, buffer=4)
+    pairs = (from_shards([[1, 2, 3], [4, 5]]) | batch(2)) | gather_sync()
+    stored = right | batch(2) | drain
+    return (left & pairs & stored).round_robin(2, 1, 1)
+
+
+def engines() -> Iterator[Engine]:
+    yield InlineEngine()
+    for seed in range(5):
+        yield Sim(seed)
+
+
+def engine(index: int) -> Engine:
+    return list(engines())[index]
+
+
+@pytest.mark.parametrize("index", range(6))
+@pytest.mark.parametrize("delivered", [0, 1, 4, 8])
+@pytest.mark.parametrize(
+    "plan", [training(None), training(1), training(2), shared()], ids=["sync", "async 1", "async 2", "shared"]
+)
+def test_law_22_the_items_after_it_are_those_of_the_unbroken_run(
+    plan: Stream[object], delivered: int, index: int
+) -> None:
+    with plan.run(engine(index)) as run:
+        before = list(itertools.islice(run, delivered))
+        checkpoint = run.checkpoint()
+        after = list(run)
+    assert before + after == list(plan.run(engine(index)))
+    assert list(plan.run(resume=checkpoint)) == after
+    assert list(plan.run(resume=checkpoint)) == after, "a checkpoint is good for more than one run"
+
+
+def test_law_22_the_counters_go_on() -> None:
+    plan = training(None)
+    with plan.run() as run:
+        next(run)
+        checkpoint = run.checkpoint()
+        list(run)
+        whole = [(node.items_in, node.items_out) for node in run.stats().nodes]
+    with plan.run(resume=checkpoint) as resumed:
+        list(resumed)
+        assert [(node.items_in, node.items_out) for node in resumed.stats().nodes] == whole
+
+
+def test_a_checkpoint_of_another_plan_is_refused() -> None:
+    checkpoint = training(None).run().checkpoint()
+    with pytest.raises(EngineError, match=r"of another plan, which ends in take\(9\)"):
+        training(None).run(resume=checkpoint)
+
+
+def test_a_generator_cannot_be_checkpointed_and_the_error_says_so() -> None:
+    run = from_items(number for number in range(3)).run()
+    next(run)
+    with pytest.raises(EngineError, match="read lists rather than generators"):
+        run.checkpoint()
+
+
+@pytest.mark.ray
+def test_a_run_on_ray_has_no_checkpoint_in_memory() -> None:
+    with from_items([1, 2]).run("ray") as run, pytest.raises(EngineError, match="inline or in Sim"):
+        run.checkpoint()
+
+
+def test_concat_keeps_what_it_holds() -> None:
+    plan = from_items([Steps(2), Steps(3), Steps(4), Steps(5)]) | every(1) | concat(6)
+    with plan.run() as run:
+        checkpoint = run.checkpoint()
+        whole = [item.steps for item in run]
+    assert [item.steps for item in plan.run(resume=checkpoint)] == whole == [9, 5]
+
+
+class Steps:
+    def __init__(self, steps: int) -> None:
+        self.steps = steps
+
+    @classmethod
+    def concatenate(cls, items: object) -> Steps:
+        assert isinstance(items, list)
+        return cls(sum(item.steps for item in items))
