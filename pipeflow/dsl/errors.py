@@ -11,6 +11,8 @@ PipeflowError
 
 from __future__ import annotations
 
+from typing_extensions import override
+
 
 class PipeflowError(Exception):
     """The root of pipeflow's own exceptions."""
@@ -37,12 +39,16 @@ class StageError(RunError):
     def __init__(
         self, stage: str, site: str, actor: str, item: int, cause: BaseException, trace: str
     ) -> None:
+        super().__init__(stage, site, actor, item, cause, trace)  # so that it can be pickled
         self.stage, self.site, self.actor, self.item, self.trace = stage, site, actor, item, trace
-        which = f" on item {item}" if item >= 0 else ""
-        message = f"{site}: stage {stage} failed{which} in {actor}: {type(cause).__name__}: {cause}"
-        if trace:
-            message += f"\n\nThe traceback in {actor}:\n{trace}"
-        super().__init__(message)
+        self.__cause__ = cause
+
+    @override
+    def __str__(self) -> str:
+        which = f" on item {self.item}" if self.item >= 0 else ""
+        cause = f"{type(self.__cause__).__name__}: {self.__cause__}"
+        message = f"{self.site}: stage {self.stage} failed{which} in {self.actor}: {cause}"
+        return f"{message}\n\nThe traceback in {self.actor}:\n{self.trace}" if self.trace else message
 
 
 class ActorDiedError(RunError):

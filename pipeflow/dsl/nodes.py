@@ -380,7 +380,7 @@ def groups_of(root: Node) -> tuple[Group, ...]:
 
 
 def group_names(root: Node) -> dict[int, str]:
-    """What the groups of a plan are called in a run, by identity; groups of one name are told apart by a number."""
+    """What the groups of a plan are called in a run, by identity; groups of one name are told apart by number."""
     names: dict[int, str] = {}
     taken: set[str] = set()
     for group in groups_of(root):

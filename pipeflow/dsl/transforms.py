@@ -48,10 +48,9 @@ class Stage(Operator, Generic[A_contra, B_co]):
 
     function: Callable[[A_contra], B_co]
 
-    @property
-    def __wrapped__(self) -> Callable[[A_contra], B_co]:
-        """What `inspect` looks at instead: the signature is the function's."""
-        return self.function
+    def __post_init__(self) -> None:
+        # `inspect` follows it, so the stage has the signature of its function.
+        object.__setattr__(self, "__wrapped__", self.function)
 
     def __call__(self, item: A_contra, /) -> B_co:
         return self.function(item)

@@ -12,7 +12,7 @@ from typing import Self
 
 from typing_extensions import TypeIs, override
 
-from pipeflow import Ended, NotReady, Stage, current_shard, stage
+from pipeflow import Ended, NotReady, Stage, actors, current_shard, stage
 
 # Items
 
@@ -135,12 +135,14 @@ class RolloutWorker:
         self.seed = seed + current_shard()
         self.steps = steps
         self.acting = Weights(0)
+        self.left = 1
 
     def sample(self) -> Trajectories:
         return Trajectories(self.steps, self.acting.version)
 
-    def sample_finite(self) -> Trajectories | NotReady | Ended:
-        return Ended()
+    def sample_one(self) -> Trajectories | NotReady | Ended:
+        self.left -= 1
+        return Ended() if self.left < 0 else Trajectories(self.steps, self.acting.version)
 
     def gradients(self, batch: Advantages) -> Gradients:
         return Gradients(batch.steps)
@@ -208,3 +210,13 @@ class Replay:
 
     def update_priorities(self, priorities: Priorities, /) -> None:
         pass
+
+
+# Descriptions of actors, as plans use them
+
+
+workers = actors(RolloutWorker, 2, 7, steps=8)
+evaluators = actors(EvaluationWorker, 1, 7)
+learner = actors(PPOLearner, 1, learning_rate=3e-4)
+dqn_learner = actors(DQNLearner, 1, 1e-3)
+replay = actors(Replay, 2, 100)

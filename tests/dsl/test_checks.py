@@ -1,0 +1,390 @@
+"""What a plan must keep, checked while it is built, for those who run no type checker: both sides are named."""
+
+# pyright: reportUnknownLambdaType=none
+# pyright infers no parameter of a lambda on the right of `|`.
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from pipeflow.dsl import (
+    Ended,
+    NotReady,
+    PlanError,
+    Sourced,
+    Stage,
+    actors,
+    batch,
+    concat,
+    drain,
+    every,
+    expand,
+    flat_map,
+    flatten,
+    from_items,
+    gather_async,
+    gather_rounds,
+    gather_sync,
+    stage,
+    sync_weights,
+    take,
+    tap,
+    until,
+)
+
+HERE = r"tests/dsl/test_checks.py:\d+"
+
+
+class Trajectories:
+    pass
+
+
+class Advantages:
+    @property
+    def steps(self) -> int:
+        return 1
+
+    @classmethod
+    def concatenate(cls, items: list[Advantages], /) -> Advantages:
+        return items[0]
+
+
+class Worker:
+    def sample(self) -> Trajectories | NotReady | Ended:
+        return Trajectories()
+
+    def score(self, item: Trajectories) -> Advantages:
+        return Advantages()
+
+    def set_weights(self, weights: int, /) -> None:
+        pass
+
+
+class RemoteWorker(Worker):
+    pass
+
+
+class Learner:
+    def update(self, item: Advantages) -> float:
+        return 0.0
+
+    def weights(self) -> int:
+        return 0
+
+
+class Quiet:
+    pass
+
+
+def advantages(item: Trajectories) -> Advantages:
+    return Advantages()
+
+
+def report(item: Advantages) -> float:
+    return 0.0
+
+
+def of_source(item: Sourced[Trajectories, Worker]) -> Trajectories:
+    return item.item
+
+
+WORKERS, OTHERS, LEARNER = actors(Worker, 2), actors(Worker, 1).named("others"), actors(Learner, 1)
+
+
+def samples() -> Any:
+    return WORKERS.produce(Worker.sample)
+
+
+def stream() -> Any:
+    return samples() | gather_sync()
+
+
+# Every case: what is written, and what the message must say of both sides.
+MISFITS: list[tuple[str, Callable[[], object], str]] = [
+    (
+        "function",
+        lambda: stream() | report,
+        rf"report takes Advantages, but gather_sync\(\) \({HERE}\) delivers Trajectories; put a stage between",
+    ),
+    (
+        "function in a shard",
+        lambda: samples() | report,
+        rf"report takes Advantages, but Worker.produce.* \({HERE}\)",
+    ),
+    ("map", lambda: stream().map(report), "report takes Advantages, but"),
+    (
+        "placed stage",
+        lambda: stream() | LEARNER.stage(Learner.update),
+        r"Learner.stage\(Learner.update\) takes Adv",
+    ),
+    (
+        "send",
+        lambda: stream() | LEARNER.send(Learner.update),
+        r"Learner.send\(Learner.update\) takes Advantages",
+    ),
+    ("filter", lambda: stream().filter(report), r"filter\(report\) takes Advantages, but"),
+    ("tap", lambda: stream() | tap(report), r"tap\(report\) takes Advantages, but"),
+    ("until", lambda: stream() | until(report), r"until\(report\) takes Advantages, but"),  # type: ignore[arg-type]
+    ("partition", lambda: stream().partition(report, buffer=1), r"partition\(report\) takes Advantages, but"),
+    ("flat_map", lambda: stream() | flat_map(report), r"flat_map\(report\) takes Advantages, but"),  # type: ignore[arg-type]
+    ("flatten", lambda: stream() | flatten(), "flatten takes Iterable, but gather_sync"),
+    ("concat", lambda: stream() | concat(3), r"concat\(3\) takes Concatenable, but gather_sync\(\)"),
+    (
+        "a list",
+        lambda: samples() | gather_rounds() | advantages,
+        r"advantages takes Trajectories, but gather_rounds",
+    ),
+    (
+        "a batch",
+        lambda: stream() | batch(2) | advantages,
+        r"takes Trajectories, but batch\(2\) .* list\[Trajector",
+    ),
+    (
+        "a union",
+        lambda: (stream() & from_items([1])) | advantages,
+        r"takes Trajectories, but & .* Trajectories \| int",
+    ),
+    (
+        "composed stages",
+        lambda: stage(advantages) | advantages,  # type: ignore[operator]
+        rf"advantages takes Trajectories, but advantages \({HERE}\) makes Advantages",
+    ),
+    (
+        "no source",
+        lambda: stream() | of_source,
+        r"of_source takes Sourced\[Trajectories, Worker\], but gather_sync\(\) .* delivers Trajectories",
+    ),
+    (
+        "a source",
+        lambda: samples() | gather_sync().with_source() | advantages,
+        r"takes Trajectories, but gather_sync\(\).with_source\(\) .* delivers Sourced\[Trajectories, Worker\]",
+    ),
+]
+
+
+@pytest.mark.parametrize(("broken", "message"), [pytest.param(*row, id=name) for name, *row in MISFITS])
+def test_a_stage_that_takes_another_type_is_refused_with_both_sides(
+    broken: Callable[[], object], message: str
+) -> None:
+    with pytest.raises(PlanError, match=f"^{HERE}: .*{message}"):
+        broken()
+
+
+def test_what_fits_is_accepted() -> None:
+    """Also where the types are known only in part."""
+    _ = stream() | advantages | report | (lambda x: x) | advantages
+    _ = samples() | WORKERS.stage(Worker.score) | gather_sync() | LEARNER.stage(Learner.update)
+    _ = samples() | gather_sync().with_source() | of_source | advantages
+    _ = samples() | gather_sync().with_source() | OTHERS.stage(Worker.score) | every(2)
+    _ = stream() | advantages | concat(3) | LEARNER.stage(Learner.update)
+    _ = stream() | batch(2) | flatten() | advantages
+    assert (stage(advantages) | report)(Trajectories()) == 0.0
+
+
+def test_a_stage_in_the_shards_must_be_of_their_own_actors() -> None:
+    """The same class is not enough."""
+    with pytest.raises(PlanError) as caught:
+        _ = samples() | OTHERS.stage(Worker.score)
+    assert re.fullmatch(
+        rf"{HERE}: others.stage\(Worker.score\) runs in others \({HERE}\), but the shards of "
+        rf"Worker.produce\(Worker.sample\) \({HERE}\) are in other actors, Worker \({HERE}\); gather them first",
+        str(caught.value),
+    )
+    both = samples() & OTHERS.produce(Worker.sample)
+    with pytest.raises(PlanError, match="are in other actors, others"):
+        _ = both | WORKERS.stage(Worker.score)
+
+
+def test_a_method_of_another_class_is_refused() -> None:
+    for use in (WORKERS.produce, WORKERS.stage, WORKERS.send):
+        with pytest.raises(PlanError) as caught:
+            use(Learner.update)  # type: ignore[arg-type]
+        assert re.fullmatch(
+            rf"{HERE}: Learner.update is a method of Learner, but Worker \({HERE}\) are actors of Worker; "
+            "pass a method of Worker",
+            str(caught.value),
+        )
+    with pytest.raises(PlanError, match=r"Learner\.update is a method of Learner, but Worker"):
+        (samples() | gather_sync().with_source()).reply(Learner.update, report)
+
+
+def test_a_method_of_a_parent_class_is_one_of_the_class() -> None:
+    for method in (Worker.sample, RemoteWorker.sample):
+        produced = actors(RemoteWorker, 1).produce(method)
+        assert isinstance(next((produced | gather_sync()).run()), Trajectories)
+
+
+def test_a_reply_needs_to_know_where_items_came_from() -> None:
+    with pytest.raises(PlanError, match=f"^{HERE}: reply needs to know where .*; gather with .with_source"):
+        stream().reply(Worker.set_weights, report)
+    with pytest.raises(PlanError, match=r"gather with \.with_source"):
+        (samples() | gather_sync().with_source() | (lambda x: x)).reply(Worker.set_weights, report)
+
+
+def test_weights_need_a_method_on_either_side() -> None:
+    with pytest.raises(
+        PlanError, match=rf"^{HERE}: sync_weights needs Quiet \({HERE}\) to have a method weights$"
+    ):
+        sync_weights(actors(Quiet, 1), WORKERS)  # type: ignore[type-var]
+    with pytest.raises(PlanError, match=rf"needs Learner \({HERE}\) to have a method set_weights"):
+        sync_weights(LEARNER, LEARNER)  # type: ignore[type-var]
+
+
+DRAINED: list[Callable[[Any], object]] = [
+    lambda drained: drained | abs,
+    lambda drained: drained | drain,
+    lambda drained: drained | take(1),
+    lambda drained: drained | every(2),
+    lambda drained: drained | batch(2),
+    lambda drained: drained | flatten(),
+    lambda drained: drained | concat(2),
+    lambda drained: drained | flat_map(range),
+    lambda drained: drained | expand(Quiet),  # type: ignore[arg-type]
+    lambda drained: drained | tap(print),
+    lambda drained: drained | until(bool),
+    lambda drained: drained | LEARNER.stage(Learner.update),
+    lambda drained: drained | LEARNER.send(Learner.update),
+    lambda drained: drained | sync_weights(LEARNER, WORKERS),
+    lambda drained: drained.map(abs),
+    lambda drained: drained.filter(bool),
+    lambda drained: drained.tap(abs),
+    lambda drained: drained.until(bool),
+    lambda drained: drained.fork(2, buffer=1),
+    lambda drained: drained.partition(bool, buffer=1),
+]
+
+
+@pytest.mark.parametrize("use", DRAINED)
+def test_nothing_may_follow_a_drain(use: Callable[[Any], object]) -> None:
+    """Law 13: a hole of the types, for `Never` fits everything."""
+    with pytest.raises(
+        PlanError, match=rf"would never get an item, since drain \({HERE}\) is drained; put it before"
+    ):
+        use(from_items([1]) | drain)
+
+
+def test_nothing_may_follow_a_union_of_drained_branches_alone() -> None:
+    drained = (from_items([1]) | drain) & (from_items([2]) | drain)
+    with pytest.raises(PlanError, match="would never get an item, since & "):
+        _ = drained | abs
+    assert list(((drained & from_items([-3])) | abs).run()) == [3]
+
+
+# Linearity (law 26)
+
+
+def test_a_stream_that_feeds_two_places_is_refused_with_both() -> None:
+    items = stream()
+    with pytest.raises(PlanError) as caught:
+        _ = (items | advantages) & (items | batch(2))
+    assert re.fullmatch(
+        rf"gather_sync\(\) \({HERE}\) is used twice, by advantages \({HERE}\) and by batch\(2\) \({HERE}\); a "
+        r"stream feeds one place: share its items with .fork\(n, buffer=...\), or make an independent stream with "
+        "a second produce",
+        str(caught.value),
+    )
+
+
+TWICE: list[tuple[str, Callable[[], Any]]] = [
+    ("both sides of a union", lambda: (lambda s: s & s)(from_items([1]))),
+    ("a union and one of its branches", lambda: (lambda s, t: (s & t) & s)(from_items([1]), from_items([2]))),
+    ("a shared source far up", lambda: (lambda s: (s | abs | abs) & (s | repr))(from_items([1]))),
+    ("a fork and a stage beside it", lambda: (lambda s: (s | abs) & s.fork(1, buffer=1)[0])(from_items([1]))),
+    ("two forks", lambda: (lambda s: s.fork(1, buffer=1)[0] & s.fork(1, buffer=1)[0])(from_items([1]))),
+    ("an end of a fork", lambda: (lambda ends: ends[0] & ends[0])(from_items([1]).fork(2, buffer=1))),
+    (
+        "an end of a fork under two names",
+        lambda: (lambda ends: ends[0].named("a") & ends[0].named("b"))(from_items([1]).fork(2, buffer=1)),
+    ),
+    ("a stage under two names", lambda: (lambda s: s.named("a") & s.named("b"))(from_items([1]) | abs)),
+]
+
+
+@pytest.mark.parametrize("twice", [pytest.param(make, id=name) for name, make in TWICE])
+def test_a_stream_is_used_once_wherever_the_second_use_is(twice: Callable[[], Any]) -> None:
+    with pytest.raises(PlanError, match="used twice"):
+        twice()
+
+
+def test_shards_that_feed_two_places_are_refused_when_the_plan_runs() -> None:
+    shards = samples()
+    plan = (shards | gather_sync()) & (samples() | gather_sync())
+    plan.run().close()
+    twice = ((shards | advantages) & (shards | advantages)) | gather_sync()
+    with pytest.raises(PlanError, match="is used twice"):
+        twice.run()
+
+
+def test_what_may_be_used_twice() -> None:
+    """Operators, actors, functions, and the ends of a fork one each."""
+    pairs, workers = batch(2), actors(Worker, 1)
+    left, right = from_items([1]).fork(2, buffer=1)
+    assert ((left | pairs) & (right | pairs)).explain()
+    twice = (workers.produce(Worker.sample) | gather_sync()) & (
+        workers.produce(Worker.sample) | gather_async()
+    )
+    assert twice.explain()
+
+
+# What stands on the right of | and &
+
+
+def makes_a_stage() -> Stage[Any, Any]:
+    return stage(abs)
+
+
+async def coroutine(item: object) -> object:
+    return item
+
+
+MISPLACED: list[tuple[str, Callable[[], object], str]] = [
+    (
+        "a class",
+        lambda: stream() | Learner,
+        r"the class Learner stands on the right of \| ; a class is no stage",
+    ),
+    ("a number", lambda: stream() | 3, "3 is no stage: it is neither an operator nor a function of one item"),
+    ("not called", lambda: stream() | take, r"take makes a stage and was not called: write take\(...\)"),
+    ("not called, generic", lambda: stream() | flat_map, "flat_map makes a stage and was not called"),
+    ("not called, own", lambda: stream() | makes_a_stage, "makes_a_stage makes a stage and was not called"),
+    (
+        "a coroutine",
+        lambda: stream() | coroutine,
+        "coroutine is a coroutine function; a stage is a plain function",
+    ),
+    (
+        "gathered twice",
+        lambda: stream() | gather_sync(),
+        "<Gather gather_sync.*> takes a ParallelStream, but <Stream",
+    ),
+    (
+        "not gathered",
+        lambda: samples() | tap(print),
+        "<Tap tap.*> takes a Stream, but <ParallelStream.*gather it first",
+    ),
+    (
+        "no brackets",
+        lambda: stream() | take(1) & take(2),  # type: ignore[operator]
+        "& binds tighter than |, so each branch of a union stands in",
+    ),
+    ("starts without a stream", lambda: take(1) | abs, "a chain starts with a stream"),  # type: ignore[operator]
+    ("a function first", lambda: abs | take(1), "a chain starts with a stream"),  # type: ignore[operator]
+    ("stage and gather", lambda: stage(abs) | gather_sync(), "acts on a stream, and <Stage abs> is none"),  # type: ignore[operator]
+    ("union of kinds", lambda: stream() & samples(), "gather the shards first, or join two parallel streams"),
+    ("union of kinds, turned", lambda: samples() & stream(), "gather the shards first, or join two parallel"),
+    ("union with a function", lambda: stream() & abs, r"& joins two streams; did you mean \| \?"),
+    ("weights", lambda: (stream() & stream()).round_robin(1), "round_robin has 1 weights for 2 branches"),
+    ("truth", lambda: stream() and stream(), "a stream has no truth value; join streams with &"),
+    ("iterated", lambda: list(stream()), r"is a description and cannot be iterated; iterate over .run"),
+    ("shards iterated", lambda: list(samples()), "cannot be iterated; gather it first"),
+]
+
+
+@pytest.mark.parametrize(("broken", "message"), [pytest.param(*row, id=name) for name, *row in MISPLACED])
+def test_what_is_in_the_wrong_place_is_told_what_to_write(broken: Callable[[], object], message: str) -> None:
+    with pytest.raises(PlanError, match=f"^{HERE}: .*{message}"):
+        broken()
