@@ -12,6 +12,8 @@ import traceback
 from collections.abc import Sequence
 from difflib import get_close_matches
 
+from pipeflow.cli.interrupts import deferred
+
 _HELP = """\
 usage: pipeflow COMMAND ...
 
@@ -54,7 +56,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
     except BrokenPipeError:
         # Whoever read the output has enough; the interpreter's own flush at exit shall not complain.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nothing, 1)
+        os.close(nothing)
         return 1
     except Exception as error:
         from pipeflow.cli.errors import explain
@@ -87,18 +91,26 @@ def _run(words: list[str]) -> int:
     if command == "list":
         if rest and rest[0] not in _HELP_WORDS:
             raise UsageError(f"list takes no arguments, got {' '.join(rest)!r}")
-        from pipeflow.cli.show import show_algorithms
-
-        return show_algorithms()
+        return _list()
     if command == "eval":
         if not rest:
             raise UsageError(
                 "eval needs the folder of a run or of a checkpoint, as in pipeflow eval runs/my-run"
             )
-        from pipeflow.cli.evaluate import evaluate_checkpoint
+        with deferred():
+            from pipeflow.cli.evaluate import evaluate_checkpoint
 
         return evaluate_checkpoint(rest)
     return _with_algorithm(command, rest)
+
+
+def _list() -> int:
+    from pipeflow.algorithms.catalogue import CATALOGUE
+
+    width = max(len(entry.name) for entry in CATALOGUE)
+    for entry in CATALOGUE:
+        print(f"{entry.name:<{width}}  {entry.summary}")
+    return 0
 
 
 def _with_algorithm(command: str, words: list[str]) -> int:
@@ -120,9 +132,11 @@ def _with_algorithm(command: str, words: list[str]) -> int:
     except UnknownAlgorithm as error:
         raise UsageError(str(error)) from error
     if command == "graph":
-        from pipeflow.cli.show import show_graph
+        with deferred():
+            from pipeflow.cli.graph import show_graph
 
         return show_graph(name, rest)
-    from pipeflow.cli.train import train
+    with deferred():
+        from pipeflow.cli.train import train
 
     return train(name, rest)

@@ -21,7 +21,7 @@ class UsageError(Exception):
 
 @dataclass(frozen=True)
 class Explanation:
-    """line: without "pipeflow: error:". details: to be printed below it, mostly empty."""
+    """line: without "pipeflow: error:". details: to be printed above it, mostly empty."""
 
     line: str
     details: str

@@ -20,6 +20,23 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _ECHO_SECONDS = 0.5
 
 
+@contextlib.contextmanager
+def deferred() -> Generator[None]:
+    """A section whose KeyboardInterrupt comes when it is over: for imports.
+
+    Torch's extension imports numpy and goes on without it where that fails, whatever the reason, which then
+    leaves half a numpy behind.
+    """
+    noted: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: noted.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if noted:
+        raise KeyboardInterrupt
+
+
 class Interrupts:
     """Takes SIGINT, SIGTERM and SIGHUP while its ``with`` block runs, in the main thread.
 

@@ -153,4 +153,6 @@ def _unless_gone() -> Generator[None]:
     except OSError:
         # What Python still holds for it would fail again when the process ends.
         with contextlib.suppress(OSError, ValueError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            nothing = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nothing, sys.stdout.fileno())
+            os.close(nothing)

@@ -8,8 +8,8 @@ where a run stands.
 
 from __future__ import annotations
 
-import math
 import copy
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self, TypeAlias
@@ -99,7 +99,7 @@ class Learner:
         seed: int = 0,
         device: str = "cpu",
     ) -> None:
-        self._device = torch.device(device)
+        self._device = _usable_device(device)
         self.policy = policy.build(derive_seed(seed, "policy"), device)
         self._parameters = flatten_parameters(self.policy)
         self._lr = as_schedule(lr)
@@ -199,6 +199,16 @@ class Learner:
         self._lifetime_steps += batch.steps
         self._observation_moments = merged_moments([self._observation_moments, batch.observation_moments])
         self._return_moments = merged_moments([self._return_moments, batch.return_moments])
+
+
+def _usable_device(name: str) -> torch.device:
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).partition("\n")[0]
+        raise ValueError(f'device {name!r} cannot be used here: {reason}; "cpu" always can') from error
+    return device
 
 
 def _gradient(parameter: nn.Parameter) -> Tensor:

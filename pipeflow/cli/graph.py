@@ -1,11 +1,13 @@
-"""`pipeflow list` and `pipeflow graph`: what there is, and what a plan looks like. They start nothing."""
+"""`pipeflow graph`: what a plan looks like. Starts nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipeflow.algorithms.catalogue import CATALOGUE, entry_of
+from pipeflow.algorithms.catalogue import entry_of
+from pipeflow.cli.flags import parse_with_configuration
+from pipeflow.cli.plans import build_plan
 
 
 @dataclass(frozen=True)
@@ -16,23 +18,12 @@ class GraphOptions:
     """As a Mermaid flowchart, for instance for a page on GitHub; otherwise as text."""
 
 
-def show_algorithms() -> int:
-    """Print the name of every algorithm, with one line each."""
-    width = max(len(entry.name) for entry in CATALOGUE)
-    for entry in CATALOGUE:
-        print(f"{entry.name:<{width}}  {entry.summary}")
-    return 0
-
-
 def show_graph(name: str, words: Sequence[str]) -> int:
     """Print the plan of an algorithm for the configuration that the flags give.
 
     Raises UsageError for words that do not fit, UnknownAlgorithm for a name that is not in the catalogue.
     """
     entry = entry_of(name)
-    from pipeflow.cli.flags import parse_with_configuration
-    from pipeflow.cli.plans import build_plan
-
     algorithm = entry.load()
     options, config = parse_with_configuration(
         GraphOptions,
