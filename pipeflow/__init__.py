@@ -12,3 +12,4 @@ Only the DSL is imported here, so that ``import pipeflow`` costs nothing.
 """
 
 from pipeflow.dsl import *  # noqa: F403
+from pipeflow.dsl import __all__ as __all__

@@ -175,7 +175,7 @@ class Batch(Operator):
     def __ror__(self, left: Any, /) -> Any:
         stream = expect_either(left, self)
         item_type = list_of(stream.node.delivered_type)
-        return _expanded(stream, self, item_type, functools.partial(_Batching, self.size))
+        return _expanded(stream, self, item_type, functools.partial(Batching, self.size))
 
 
 def batch(size: int) -> Batch:
@@ -246,7 +246,7 @@ class Concat(Operator):
                 f"delivers {show(item_type)}, which has no concatenate; put a stage before it that makes batches"
             )
             raise PlanError(message)
-        return _expanded(stream, self, item_type, functools.partial(_Concatenating, self.min_steps))
+        return _expanded(stream, self, item_type, functools.partial(Concatenating, self.min_steps))
 
 
 def concat(min_steps: int) -> Concat:
@@ -291,7 +291,7 @@ class _Flattening:
         return ()
 
 
-class _Batching:
+class Batching:
     def __init__(self, size: int) -> None:
         self._size = size
         self._items: list[object] = []
@@ -305,7 +305,7 @@ class _Batching:
         return (items,) if items else ()
 
 
-class _Concatenating:
+class Concatenating:
     def __init__(self, min_steps: int) -> None:
         self._min_steps = min_steps
         self._items: list[Concatenable] = []

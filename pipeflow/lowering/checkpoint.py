@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 from pipeflow.dsl.errors import EngineError
 from pipeflow.dsl.nodes import Node, groups_of
 from pipeflow.lowering.engines.inline import InlineEngine
+from pipeflow.lowering.recording import Recorder
+from pipeflow.semantics.events import Trace
 
 if TYPE_CHECKING:
     from pipeflow.lowering.executor import Executor
-    from pipeflow.lowering.recording import Recorder
 
 
 class Checkpoint:
@@ -24,8 +25,12 @@ class Checkpoint:
     def __init__(self, executor: Executor) -> None:
         self._executor = _copied(executor)
 
-    def executor_of(self, plan: Node, recorder: Recorder | None) -> Executor:
+    def executor_of(self, plan: Node, record: bool) -> Executor:
         """A running executor that stands where the checkpoint was taken.
+
+        Args:
+            plan: the plan that it is to run.
+            record: whether to record a trace; it goes on from the one up to the checkpoint, if there is one.
 
         Raises:
             EngineError: the checkpoint was taken of another plan.
@@ -35,12 +40,15 @@ class Checkpoint:
             message = f"the checkpoint is of another plan, which ends in {taken.name} ({taken.site})"
             raise EngineError(message)
         executor = _copied(self._executor)
-        executor.recorder = recorder
+        if not record:
+            executor.recorder = None
+        elif executor.recorder is None:
+            executor.recorder = Recorder(Trace(plan))
         return executor
 
 
 def _copied(executor: Executor) -> Executor:
-    """A copy of a running executor that shares the plan with it, and records no trace.
+    """A copy of a running executor that shares the plan with it.
 
     Raises:
         EngineError: its state is not in this process, or something of it cannot be copied, such as a generator.
@@ -52,7 +60,6 @@ def _copied(executor: Executor) -> Executor:
         raise EngineError(message)
     shared = [*executor.nodes, *groups_of(executor.nodes[-1])]
     memo: dict[int, object] = {id(part): part for part in shared}
-    memo[id(executor.recorder)] = None
     try:
         return copy.deepcopy(executor, memo)
     except TypeError as error:

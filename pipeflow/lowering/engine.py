@@ -34,16 +34,17 @@ class Call:
 
     `item` is the engine's handle on the item, good for `Engine.fetch` and as an argument of `Engine.submit`.
     `finished` is the place of this call in the order in which the run's calls finished, `version` how many weights
-    its actor had been sent when the call was issued.
+    its actor had been sent when the call was issued, `number` its number in a trace, 0 before it has one.
     """
 
-    __slots__ = ("actor", "finished", "item", "reply", "version")
+    __slots__ = ("actor", "finished", "item", "number", "reply", "version")
 
     def __init__(self, actor: Actor, item: Handle) -> None:
         self.actor = actor
         self.item = item
         self.reply: Reply | None = None
         self.finished = 0
+        self.number = 0
         self.version = 0
 
 

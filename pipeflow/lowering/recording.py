@@ -6,7 +6,6 @@ Apart from the executor so that what is recorded stands in one place and the loo
 from __future__ import annotations
 
 import copy
-import itertools
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
@@ -34,11 +33,9 @@ class Recorder:
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
-        self._calls: dict[Call, int] = {}
-        self._uids = itertools.count(1)
+        self._calls = self._items = self._installed = 0
         # By actor, for one program may be installed in several; found by identity, for its functions may not hash.
         self._programs: defaultdict[str, list[tuple[Program, int]]] = defaultdict(list)
-        self._program_numbers = itertools.count(1)
 
     def record(self, event: events.Event) -> None:
         """Append an event."""
@@ -50,9 +47,9 @@ class Recorder:
 
     def installed(self, actor: str, program: Program) -> None:
         """A program was installed in an actor."""
-        number = next(self._program_numbers)
-        self._programs[actor].append((program, number))
-        self.record(events.Installed(actor, tuple(step.node for step in program.all_steps), number))
+        self._installed += 1
+        self._programs[actor].append((program, self._installed))
+        self.record(events.Installed(actor, tuple(step.node for step in program.all_steps), self._installed))
 
     def called(
         self, call: Call, node: Node, purpose: Purpose, given: Item | None, program: Program | None
@@ -121,7 +118,8 @@ class Recorder:
     def uid(self, item: Item) -> int:
         """The number of an item, given at first sight."""
         if not item.uid:
-            item.uid = next(self._uids)
+            self._items += 1
+            item.uid = self._items
         return item.uid
 
     def _calls_of(self, item: Item) -> tuple[int, ...]:
@@ -130,8 +128,10 @@ class Recorder:
         return () if item.call is None else (self._number(item.call),)
 
     def _number(self, call: Call) -> int:
-        # A run that was resumed meets calls that were issued before its checkpoint.
-        return self._calls.setdefault(call, len(self._calls) + 1)
+        if not call.number:
+            self._calls += 1
+            call.number = self._calls
+        return call.number
 
 
 def _aliased(item: Item, other: Item) -> bool:

@@ -42,12 +42,12 @@ class Run(Generic[T_co]):
     ) -> None:
         check_linear(root)
         check_complete(root)
-        self._trace = Trace(root) if record else None
-        recorder = None if self._trace is None else Recorder(self._trace)
         if resume is None:
-            self._executor = Executor(root, engine_of(engine), recorder)
+            self._executor = Executor(root, engine_of(engine), Recorder(Trace(root)) if record else None)
         else:
-            self._executor = resume.executor_of(root, recorder)
+            self._executor = resume.executor_of(root, record)
+        recorder = self._executor.recorder
+        self._trace = None if recorder is None else recorder.trace
         self._items: Iterator[object] = self._executor.items()
         # Within a ``with`` block the actors outlive the last item, so that they can still be asked.
         self._managed = False

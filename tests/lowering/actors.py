@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import os
 import time
-from typing import NamedTuple, final
+from collections.abc import Sequence
+from typing import Any, NamedTuple, final
+
+from typing_extensions import override
 
 from pipeflow.dsl import Ended, NotReady, current_shard
 
@@ -279,7 +282,8 @@ class Sealed:
         self.number = number
         self.driver = driver
 
-    def __reduce__(self) -> tuple[object, tuple[int, int]]:
+    @override
+    def __reduce__(self) -> tuple[Any, ...]:
         return _unsealed, (self.number, self.driver)
 
     @property
@@ -288,7 +292,7 @@ class Sealed:
         return 1
 
     @classmethod
-    def concatenate(cls, items: list[Sealed], /) -> Sealed:
+    def concatenate(cls, items: Sequence[Sealed], /) -> Sealed:
         """For `concat`."""
         return Sealed(sum(item.number for item in items), items[0].driver)
 

@@ -6,6 +6,8 @@ and its reference are made.
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -64,6 +66,12 @@ Plan: TypeAlias = Items | Shards | RoundRobin
 
 def expression(plan: Plan) -> Stream[int]:
     """The plan as an expression."""
+    built: Stream[int] = _built(plan)
+    return built
+
+
+# `Any`, here and in `_applied`: a stream or a parallel stream of numbers, as `|` takes both.
+def _built(plan: Plan) -> Any:
     match plan:
         case Items(items, steps):
             return _applied(from_items(items), steps)
@@ -72,11 +80,10 @@ def expression(plan: Plan) -> Stream[int]:
             gathered = parallel | gather_rounds() | flatten() if as_rounds else parallel | gather_sync()
             return _applied(gathered, steps)
         case RoundRobin(branches, weights, steps):
-            union = expression(branches[0])
+            union = _built(branches[0])
             for branch in branches[1:]:
-                union = union & expression(branch)
-            merged: Any = union
-            return _applied(merged.round_robin(*weights) if len(branches) > 1 else union, steps)
+                union = union & _built(branch)
+            return _applied(union.round_robin(*weights), steps)
 
 
 def expected(plan: Plan) -> list[int]:
@@ -100,16 +107,15 @@ def _in_turns(branches: list[list[int]], weights: tuple[int, ...]) -> Iterator[i
             del branch[:weight]
 
 
-# `Any`: a stream or a parallel stream of numbers, as `|` takes both.
 def _applied(stream: Any, steps: Steps) -> Any:
     for name, n in steps:
         match name:
             case "add":
-                stream = stream.map(lambda x, n=n: x + n)
+                stream = stream.map(functools.partial(operator.add, n))
             case "filter":
-                stream = stream.filter(lambda x, n=n: x % n == 0)
+                stream = stream.filter(functools.partial(_divides, n))
             case "repeat":
-                stream = stream | flat_map(lambda x, n=n: [x] * (x % n))
+                stream = stream | flat_map(functools.partial(_repeated, n))
             case "take":
                 stream = stream | take(n)
             case "every":
@@ -147,6 +153,14 @@ def _stepped(items: list[int], steps: Steps) -> list[int]:
             case _:
                 raise AssertionError(name)
     return items
+
+
+def _divides(n: int, x: int) -> bool:
+    return x % n == 0
+
+
+def _repeated(n: int, x: int) -> list[int]:
+    return [x] * (x % n)
 
 
 _ANYWHERE = st.tuples(

@@ -1,5 +1,8 @@
 """`Host` and the programs in it, without any engine: what one call returns, and what is counted."""
 
+# pyright: reportUnknownLambdaType=none
+# pyright infers no parameter of a lambda on the right of `|`.
+
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -84,7 +87,9 @@ def test_a_filter_that_rejects_everything_lets_the_driver_speak_now_and_then() -
     """Law 21: one call is bounded, so a run can be closed."""
     host = Host(0)
     host.build(Source, (), {})
-    program = Program(Step(0, method=lambda source: 7), (Step(1, gating=lambda: Filtering(lambda item: False)),))
+    program = Program(
+        Step(0, method=lambda source: 7), (Step(1, gating=lambda: Filtering(lambda item: False)),)
+    )
     host.install(KEY, program)
     reply, _ = host.advance(KEY)
     assert reply.status is Status.EMPTY

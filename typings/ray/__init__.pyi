@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Generic, ParamSpec, TypeVar, overload
 
 from ray import actor as actor
+from ray import cloudpickle as cloudpickle
 from ray import exceptions as exceptions
 from ray.actor import ActorClass
 
@@ -24,6 +25,11 @@ class ObjectRef(Generic[_T_co]):
 
 class Context:
     address_info: Mapping[str, object]
+
+class RuntimeContext:
+    gcs_address: str
+
+def get_runtime_context() -> RuntimeContext: ...
 
 def init(
     address: str | None = None,

@@ -171,7 +171,7 @@ class Sharing:
 
     def full(self, index: int) -> int | None:
         """Another outlet whose buffer is full, so that nothing further can be read for `index`."""
-        if self.buffers[index]:
+        if self.buffers[index] or index not in self._attached:
             return None
         full = (other for other in self._attached if len(self.buffers[other]) >= self.node.buffer)
         return next((other for other in full if other != index), None)

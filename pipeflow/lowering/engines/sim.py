@@ -77,7 +77,7 @@ class Sim(InlineEngine):
     def wait(self, calls: Sequence[Call], timeout: float | None) -> Sequence[Call]:
         wanted = set(calls)
         finished: list[Call] = self._lost([call for call in calls if call.actor in self._dead])
-        if timeout == 0 and self._yes("look", "see nothing"):
+        if timeout == 0 and self._yes("see nothing", "look"):
             return finished
         while not finished or self._yes("another finishes", "the driver looks"):
             runnable = [actor for actor, queue in self._queues.items() if queue and queue[0].ready]

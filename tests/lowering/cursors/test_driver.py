@@ -1,5 +1,8 @@
 """What runs on the driver itself: items of an iterable, callables, expansions, and gates on both sides."""
 
+# pyright: reportUnknownLambdaType=none
+# pyright infers no parameter of a lambda on the right of `|`.
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
@@ -11,6 +14,7 @@ import pytest
 from pipeflow.dsl import (
     NotReady,
     ParallelStream,
+    Stage,
     StageError,
     Stream,
     batch,
@@ -90,7 +94,7 @@ def test_an_iterable_is_read_as_its_items_are_asked_for() -> None:
 
 def test_a_stage_gives_one_output_for_every_input_in_order() -> None:
     """Law 2, for a function, a lambda, a `Stage`, a class and a bound method."""
-    double = stage(lambda number: 2 * number)
+    double: Stage[int, int] = stage(lambda number: 2 * number)
     plan = (from_items([1, 2, 3]).map(str) | (lambda text: text + "0")).map(int) | double | "{:03d}".format
     assert list(plan.run()) == ["020", "040", "060"]
 
@@ -149,21 +153,16 @@ def test_an_operator_inside_a_shard_makes_the_same(
 
 def test_operators_travel_to_the_shards_of_every_engine(engine: EngineName) -> None:
     shard = (
-        from_shards([[3, 1], [10]])
-        | flat_map(five)
-        | every(2)
-        | (lambda number: number + 1)
-        | batch(2)
-        | take(2)
+        from_shards([[3, 1]]) | flat_map(five) | every(2) | (lambda number: number + 1) | batch(2) | take(2)
     ).filter(lambda numbers: len(numbers) == 2) | flatten()
-    assert list((shard | gather_sync()).run(engine)) == [5, 12, 7, 14, 2, 4]
+    assert list((shard | gather_sync()).run(engine)) == [5, 7, 2, 4]
 
 
 def test_a_state_that_forgets_its_rest_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """A mutant for law 18: what is left at the end is lost."""
 
     def forgetful(cursor: ExpandCursor) -> object:
-        cursor._state.finish = tuple
+        monkeypatch.setattr(cursor._state, "finish", tuple)
         return poll(cursor)
 
     poll = ExpandCursor._poll
@@ -177,7 +176,8 @@ def test_until_ends_the_stream_after_the_item_that_it_was_waiting_for() -> None:
     plan = from_items(range(9)).tap(asked.append).until(lambda number: number == 2)
     assert list(plan.run()) == [0, 1, 2]
     assert asked == [0, 1, 2]
-    assert list((from_items(range(9)) | until(lambda number: number > 8)).run()) == list(range(9))
+    assert list((from_items(range(-2, 9)) | until(bool)).run()) == [-2]
+    assert list(from_items(range(9)).until(lambda number: number > 8).run()) == list(range(9))
 
 
 def test_take_ends_without_asking_for_another() -> None:
@@ -187,10 +187,10 @@ def test_take_ends_without_asking_for_another() -> None:
     assert asked == [0, 1]
 
 
-def test_a_tap_sees_every_item_and_changes_none(engine: EngineName) -> None:
+def test_a_tap_sees_every_item_and_changes_none() -> None:
     seen = list[int]()
     plan = (from_shards([[1, 2]]) | gather_sync()).tap(seen.append) | every(2) | tap(seen.append)
-    assert list(plan.run(engine)) == [2]
+    assert list(plan.run()) == [2]
     assert seen == [1, 2, 2]
 
 
@@ -221,7 +221,9 @@ def test_what_an_iterable_raises_is_an_error_of_the_source() -> None:
 
     run = from_items(numbers()).run()
     assert next(run) == 1
-    with pytest.raises(StageError, match="stage from_items failed on item 1 in driver: ValueError: no second"):
+    with pytest.raises(
+        StageError, match="stage from_items failed on item 1 in driver: ValueError: no second"
+    ):
         next(run)
     with pytest.raises(StageError, match="stage from_items failed on item 0 in driver: ValueError: not read"):
         next(from_items(Unreadable()).run())

@@ -53,7 +53,7 @@ def test_weights_that_are_sent_after_the_item_was_delivered_fail_the_law_of_the_
     def late(cursor: SyncWeightsCursor) -> Item | Signal:
         found = cursor._pull()
         if isinstance(found, Item) and cursor.meter.taken > 1:
-            cursor._broadcast()
+            cursor.executor.broadcast(cursor._sync)
         return found
 
     monkeypatch.setattr(SyncWeightsCursor, "_poll", late)
@@ -61,7 +61,7 @@ def test_weights_that_are_sent_after_the_item_was_delivered_fail_the_law_of_the_
         assert_on_policy("inline")
 
 
-def test_weights_are_sent_after_every_nth_item_and_once_at_the_start(engine: EngineName) -> None:
+def test_weights_are_sent_after_every_nth_item_and_once_at_the_start() -> None:
     workers, learner = actors(Worker, 1), actors(Learner, 1)
     plan = (
         workers.produce(Worker.sample)
@@ -69,7 +69,7 @@ def test_weights_are_sent_after_every_nth_item_and_once_at_the_start(engine: Eng
         | learner.stage(Learner.update)
         | sync_weights(learner, workers, every=3)
     )
-    with plan.run(engine) as run:
+    with plan.run() as run:
         assert [sample.version for sample in islice(run, 7)] == [0, 0, 0, 3, 3, 3, 6]
         assert run.ask(workers, Worker.messages) == [[0, 3, 6]]
 
@@ -111,7 +111,9 @@ def test_the_source_is_kept_by_gates_unions_and_forks() -> None:
     workers = actors(Worker, 2)
     sourced = workers.produce(Worker.sample) | gather_sync().with_source() | every(1) | take(6)
     left, right = sourced.fork(2, buffer=2)
-    replied = (left & (right.filter(lambda _: True) | drain)).reply(Worker.set_weights, lambda sample: sample.k)
+    replied = (left & (right.filter(lambda _: True) | drain)).reply(
+        Worker.set_weights, lambda sample: sample.k
+    )
     with replied.run() as run:
         assert [sample.shard for sample in run] == [0, 1, 0, 1, 0, 1]
         assert run.ask(workers, Worker.messages) == [[0, 1, 2], [0, 1, 2]]
@@ -149,7 +151,9 @@ def test_send_reaches_every_actor_in_the_order_sent(engine: EngineName) -> None:
 def test_send_takes_the_item_of_a_sourced_stream_and_a_round_as_a_list() -> None:
     recorder = actors(Recorder, 1)
     workers = actors(Worker, 1)
-    plan = workers.produce(Worker.started) | gather_sync().with_source() | recorder.send(Recorder.note) | take(2)
+    plan = (
+        workers.produce(Worker.started) | gather_sync().with_source() | recorder.send(Recorder.note) | take(2)
+    )
     with plan.run() as run:
         assert [item.item for item in run] == [0, 0]
         assert run.ask(recorder, Recorder.notes) == [[0, 0]]
@@ -191,5 +195,7 @@ def test_an_error_in_the_handler_of_a_message_ends_the_run(operator: str) -> Non
         "sync": from_items([7]) | sync_weights(learner, failing) | actors(Recorder, 1).stage(Recorder.note),
     }
     given = {"send": 7, "reply": 7, "sync": 0}[operator]
-    with pytest.raises(StageError, match=rf"{operator}.* failed in Failing\[0\]: ValueError: refused {given}"):
+    with pytest.raises(
+        StageError, match=rf"{operator}.* failed in Failing\[0\]: ValueError: refused {given}"
+    ):
         list(plans[operator].run())

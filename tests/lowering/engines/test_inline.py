@@ -1,5 +1,8 @@
 """The inline engine: calls run one at a time, in the order of submission, when somebody waits."""
 
+# pyright: reportUnknownLambdaType=none
+# pyright infers no parameter of a lambda on the right of `|`.
+
 from __future__ import annotations
 
 import itertools

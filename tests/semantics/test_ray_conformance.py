@@ -1,0 +1,135 @@
+"""Ray keeps the laws, and shows nothing that the simulation cannot show (law 23)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+import pytest
+
+from pipeflow.dsl import (
+    Sourced,
+    Stream,
+    actors,
+    batch,
+    drain,
+    flatten,
+    from_items,
+    from_shards,
+    gather_async,
+    gather_rounds,
+    gather_sync,
+    max_lag,
+    sync_weights,
+)
+from pipeflow.semantics.events import Finished, Lost, Spawned, Trace
+from pipeflow.semantics.laws import check
+from pipeflow.semantics.reference import Outcome, admits
+from pipeflow.testing.parts import Store, as_weights, double, is_even, total
+from pipeflow.testing.replaying import NotReproducible, replayed
+from tests.semantics.delayed import MortalWorker, SlowLearner, SlowWorker
+
+pytestmark = pytest.mark.ray
+
+Plan = Callable[[], Stream[int]]
+
+
+def rounds() -> Stream[int]:
+    workers, learner = actors(SlowWorker, 3, 3, 10), actors(SlowLearner, 1)
+    return (
+        workers.produce(SlowWorker.sample)
+        | gather_rounds()
+        | total
+        | learner.stage(SlowLearner.update)
+        | sync_weights(learner, workers)
+    )
+
+
+def asynchronous() -> Stream[int]:
+    workers, learner = actors(SlowWorker, 3, 4, 10), actors(SlowLearner, 1)
+    return (
+        workers.produce(SlowWorker.sample)
+        | gather_async(2)
+        | learner.stage(SlowLearner.update).max_in_flight(2)
+        | sync_weights(learner, workers, every=2)
+    )
+
+
+def bounded() -> Stream[int]:
+    workers, learner = actors(SlowWorker, 2, 4, 10), actors(SlowLearner, 1)
+    gathered = workers.produce(SlowWorker.sample) | gather_async(2) | max_lag(1)
+    return gathered | learner.stage(SlowLearner.update) | sync_weights(learner, workers)
+
+
+def answered() -> Stream[int]:
+    workers, learner = actors(SlowWorker, 2, 4, 10), actors(SlowLearner, 1)
+    gathered = workers.produce(SlowWorker.sample) | gather_async(1).with_source()
+    updated: Stream[Sourced[int, SlowWorker]] = gathered | learner.stage(SlowLearner.update)
+    return updated.reply(SlowWorker.set_weights, as_weights)
+
+
+def replay() -> Stream[int]:
+    workers, store = actors(SlowWorker, 2, 3, 10), actors(Store, 1, 3, 3)
+    storing = workers.produce(SlowWorker.sample) | gather_async() | store.stage(Store.add) | drain
+    return storing & (store.produce(Store.sample) | gather_async())
+
+
+def shared() -> Stream[int]:
+    workers, learners = actors(SlowWorker, 2, 3, 10), actors(SlowLearner, 2)
+    left, right = (workers.produce(SlowWorker.sample) | gather_async(2)).fork(2, buffer=2)
+    return (left | learners.stage(SlowLearner.update).max_in_flight(2).unordered()) & (right | double)
+
+
+def divided() -> Stream[int]:
+    even, odd = (from_shards([range(0, 4), range(10, 14)]) | gather_sync()).partition(is_even, buffer=2)
+    learner = actors(SlowLearner, 1)
+    return ((even | learner.stage(SlowLearner.update)) & (odd | batch(2) | flatten())) & from_items([90, 91])
+
+
+PLANS = [rounds, asynchronous, bounded, answered, replay, shared, divided]
+
+
+@pytest.mark.parametrize("make", PLANS)
+def test_every_trace_keeps_the_laws_and_can_be_shown_by_the_simulation(ray_runtime: None, make: Plan) -> None:
+    for _ in range(3):
+        plan = make()
+        run = plan.run("ray", record=True)
+        items = tuple(run)
+        assert items, "a plan that delivers nothing tests nothing"
+        assert check(run.trace) == []
+        replayed(plan, run.trace)
+
+
+@pytest.mark.parametrize("make", [rounds, bounded, replay])
+def test_the_items_are_among_those_that_the_laws_admit(ray_runtime: None, make: Plan) -> None:
+    plan = make()
+    assert admits(plan, Outcome(tuple(plan.run("ray"))), limit=20_000)
+
+
+def test_actors_that_die_cost_what_the_laws_say(ray_runtime: None) -> None:
+    workers = actors(MortalWorker, 3, 6, 10, os.getpid()).restarts(2)
+    learner = actors(SlowLearner, 1)
+    plan = (
+        workers.produce(MortalWorker.sample)
+        | gather_async(2)
+        | learner.stage(SlowLearner.update)
+        | sync_weights(learner, workers)
+    ) & from_items([])
+    run = plan.run("ray", record=True)
+    with run:
+        for _ in zip(range(12), run, strict=False):
+            pass
+    assert any(isinstance(event, Lost) for event in run.trace)
+    assert any(isinstance(event, Spawned) and event.restart for event in run.trace)
+    assert check(run.trace) == []
+
+
+def test_a_trace_of_no_schedule_is_told() -> None:
+    plan = from_shards([[1, 2], [10]]) | gather_async()
+    run = plan.run(record=True)
+    assert list(run)
+    finished = [index for index, event in enumerate(run.trace) if isinstance(event, Finished)]
+    doctored = Trace(run.trace.plan, list(run.trace.events))
+    del doctored.events[finished[-1]]
+    with pytest.raises(NotReproducible):
+        replayed(plan, doctored)
