@@ -51,11 +51,12 @@ _ACROBOT = PPOConfig(env=EnvSpec("Acrobot-v1"), normalise_observations=True)
 _LUNAR = PPOConfig(
     env=EnvSpec("LunarLander-v3"),
     fragment_length=256,
-    gamma=0.999,
     lam=0.98,
     epochs=6,
     entropy_coef=0.01,
     anneal_steps=600_000,
+    normalise_observations=True,
+    normalise_rewards=True,
 )
 _PENDULUM = PPOConfig(
     env=EnvSpec("InvertedDoublePendulum-v5"), normalise_observations=True, normalise_rewards=True

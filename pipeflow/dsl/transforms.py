@@ -292,6 +292,8 @@ class _Flattening:
 
 
 class Batching:
+    """Keeps items until there are `size` of them."""
+
     def __init__(self, size: int) -> None:
         self._size = size
         self._items: list[object] = []
@@ -306,6 +308,8 @@ class Batching:
 
 
 class Concatenating:
+    """Keeps batches until they hold `min_steps` steps."""
+
     def __init__(self, min_steps: int) -> None:
         self._min_steps = min_steps
         self._items: list[Concatenable] = []

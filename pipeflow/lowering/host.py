@@ -136,7 +136,11 @@ class _StepFailed(Exception):
 
 
 class _Machine:
-    """A program with its states, its finished outputs, and its tallies."""
+    """A program with its states, what is under way in it, and its tallies.
+
+    It does no more than the next output needs, as the stages would on the driver (law 3): where one input makes
+    many outputs, each goes through the steps that follow when it is asked for.
+    """
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -144,8 +148,10 @@ class _Machine:
         self._first = 0 if program.source is None else 1
         self._seen = [0] * len(self._steps)
         self._tallies = [Tally() for _ in self._steps]
-        self._outputs: deque[object] = deque()
-        self._ended = False
+        # What is under way, each with the step that it comes to next; the first output is made of the first.
+        self._waiting: deque[tuple[int, object]] = deque()
+        # Once the input has ended, the next step to give what it holds.
+        self._finishing: int | None = None
         self._states = [self._state(index) for index in range(len(self._steps))]
         self._gates: list[tuple[int, Gating]] = [
             (index, self._states[index]) for index, step in enumerate(self._steps) if step.gating is not None
@@ -165,90 +171,97 @@ class _Machine:
 
     def feed(self, actor: object, item: object) -> Answer:
         """Take one input in."""
-        return self._answer(self._push, actor, self._first, item)
+        self._waiting.append((self._first, item))
+        return self._answer(self._output, actor)
 
     def finish(self, actor: object) -> Answer:
         """The input has ended."""
-        return self._answer(self._end, actor)
+        self._finishing = 0
+        return self._answer(self._output, actor)
 
     def more(self, actor: object) -> Answer:
-        """The next output that waits."""
-        return self._answer(lambda: None)
+        """The next output of what is under way."""
+        return self._answer(self._output, actor)
 
-    def _answer(self, work: Function, *args: object) -> Answer:
-        """Do the work, then hand out one finished output, if there is any."""
+    def _answer(self, work: Callable[[object], tuple[Status, object]], actor: object) -> Answer:
+        """Work for one output."""
         try:
-            ready = work(*args)
+            status, item = work(actor)
         except _StepFailed as failed:
             return failed.answer(self._tallied())
-        tallies = self._tallied()
-        if self._outputs:
-            item = self._outputs.popleft()
-            return Reply(Status.ITEM, more=bool(self._outputs), tallies=tallies), item
-        if ready is not None:
-            return Reply(ready, tallies=tallies), None
-        return Reply(Status.ENDED if self._ended else Status.EMPTY, tallies=tallies), None
+        return Reply(status, more=bool(self._waiting) or self._holding, tallies=self._tallied()), item
 
-    def _advance(self, actor: object) -> Status | None:
+    def _advance(self, actor: object) -> tuple[Status, object]:
         source = self._program.source
         assert source is not None
         tally = self._tallies[0]
         for _ in range(_INPUTS_A_CALL):
-            if self._outputs or self._ended:
-                return None
+            status, output = self._output(actor)
+            if status is not Status.EMPTY:
+                return status, output
             if self._cut() > 0:
-                self._end(actor)
-                return None
+                self._finishing = 0
+                continue
             started = time.perf_counter()
             item = self._guarded(0, source.method, actor)
             tally.busy += time.perf_counter() - started
             if isinstance(item, NotReady):
-                return Status.NOT_READY
+                return Status.NOT_READY, None
             if isinstance(item, Ended):
-                self._end(actor)
-                return None
+                self._finishing = 0
+                continue
             self._seen[0] += 1
             tally.made += 1
-            self._push(actor, 1, item)
-        return None
+            self._waiting.append((1, item))
+        return self._output(actor)
 
-    def _push(self, actor: object, position: int, item: Any) -> None:
-        """Send an item through the steps from `position` on; what comes out is kept as output."""
-        for index in range(position, len(self._steps)):
-            step, state, tally = self._steps[index], self._states[index], self._tallies[index]
-            if step.gating is not None and state.closed:
-                return  # as on the driver, where a closed gate asks for nothing more
-            tally.taken += 1
-            started = time.perf_counter()
-            if step.expansion is not None:
-                outputs = self._guarded(index, _listed, state.push, item)
-            elif step.gating is not None:
-                outputs = [item] if self._guarded(index, state.admit, item) else []
-            elif step.method is not None:
-                outputs = [self._guarded(index, one_output, step.method, actor, item)]
-            else:
-                outputs = [self._guarded(index, one_output, step.function, item)]
-            tally.busy += time.perf_counter() - started
-            tally.made += len(outputs)
-            self._seen[index] += 1
-            if len(outputs) != 1:
-                for output in outputs:
-                    self._push(actor, index + 1, output)
-                return
-            item = outputs[0]
-        self._outputs.append(item)
+    def _output(self, actor: object) -> tuple[Status, object]:
+        """The next output of what is under way and, once the input has ended, of what the steps hold."""
+        while True:
+            while self._waiting:
+                index, item = self._waiting.popleft()
+                if index == len(self._steps):
+                    return Status.ITEM, item
+                if not self._gates or index > self._cut():
+                    self._step(actor, index, item)
+            if self._finishing is None:
+                return Status.EMPTY, None
+            if self._finishing == len(self._steps):
+                return Status.ENDED, None
+            self._finish_step(self._finishing)
+            self._finishing += 1
 
-    def _end(self, actor: object) -> None:
-        """Let every expansion give what it holds, in the order of the steps."""
-        if self._ended:
-            return
-        for index, step in enumerate(self._steps):
-            if step.expansion is not None and index >= self._cut():
-                outputs = self._guarded(index, _listed, self._states[index].finish)
-                self._tallies[index].made += len(outputs)
-                for output in outputs:
-                    self._push(actor, index + 1, output)
-        self._ended = True
+    def _step(self, actor: object, index: int, item: Any) -> None:
+        """Send an item through one step; what comes out waits, before all else."""
+        step, state, tally = self._steps[index], self._states[index], self._tallies[index]
+        tally.taken += 1
+        started = time.perf_counter()
+        if step.expansion is not None:
+            outputs = self._guarded(index, _listed, state.push, item)
+        elif step.gating is not None:
+            outputs = [item] if self._guarded(index, state.admit, item) else []
+        elif step.method is not None:
+            outputs = [self._guarded(index, one_output, step.method, actor, item)]
+        else:
+            outputs = [self._guarded(index, one_output, step.function, item)]
+        tally.busy += time.perf_counter() - started
+        tally.made += len(outputs)
+        self._seen[index] += 1
+        self._waiting.extendleft((index + 1, output) for output in reversed(outputs))
+
+    def _finish_step(self, index: int) -> None:
+        """Let an expansion give what it holds."""
+        if self._steps[index].expansion is not None and index >= self._cut():
+            outputs = self._guarded(index, _listed, self._states[index].finish)
+            self._tallies[index].made += len(outputs)
+            self._waiting.extend((index + 1, output) for output in outputs)
+
+    @property
+    def _holding(self) -> bool:
+        """Whether the input has ended and a step has yet to give what it holds."""
+        return self._finishing is not None and any(
+            step.expansion is not None for step in self._steps[self._finishing :]
+        )
 
     def _cut(self) -> int:
         """The last step whose gate has closed: nothing before it matters any more. 0, the source, if none."""

@@ -110,7 +110,11 @@ class Run(Generic[T_co]):
 
         Raises:
             EngineError: the run is on an engine whose actors are other processes, or reads a generator.
+            RuntimeError: the run is closed.
         """
+        if not self._finalizer.alive:
+            message = "the run is closed and its state is gone; take the checkpoint before closing it"
+            raise RuntimeError(message)
         self._executor.start()
         return Checkpoint(self._executor)
 

@@ -4,8 +4,9 @@ Events stand in the order in which the driver saw them. An actor runs one call a
 actor did is one number, `Finished.order`, which the actor itself counts; across actors only this holds: a call was
 issued before it finished, and finished before its item was delivered.
 
-Nodes are named by their number in `pipeflow.dsl.nodes.walk`, -1 for what belongs to none; calls and items (`uid`)
-by numbers of their own. An item keeps its number wherever it passes unchanged.
+Nodes are named by their number in `pipeflow.dsl.nodes.walk`, -1 for what belongs to none; actors by the names of
+`pipeflow.dsl.nodes.group_names`; programs, calls and items (`uid`) by numbers of their own. An item keeps its
+number wherever it passes unchanged. The trace of a resumed run begins with the events before its checkpoint.
 """
 
 from __future__ import annotations
@@ -40,10 +41,11 @@ class Spawned(Event):
 
 @dataclass(frozen=True, slots=True)
 class Installed(Event):
-    """Nodes were fused into one program of an actor."""
+    """Nodes were fused into one program of an actor; `program` is its number."""
 
     actor: str
     nodes: tuple[int, ...]
+    program: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +59,8 @@ class Asked(Event):
 class Called(Event):
     """The driver issued a call to an actor on behalf of a node.
 
-    `given` are the items that the call takes along. `version` counts the weights that this actor was sent, up to
-    and with this call.
+    `given` are the items that the call takes along, weights among them. `version` counts the weights that this
+    actor was sent, up to and with this call. `program` is the program that the call runs, 0 where it runs none.
     """
 
     call: int
@@ -67,6 +69,7 @@ class Called(Event):
     purpose: Purpose
     given: tuple[int, ...] = ()
     version: int = 0
+    program: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +84,11 @@ class Finished(Event):
 
 @dataclass(frozen=True, slots=True)
 class Lost(Event):
-    """A call will never come back, since its actor died."""
+    """A call will never come back: its actor died, or, if not `died`, an item that it was given was lost."""
 
     call: int
     actor: str
+    died: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +118,37 @@ class Dropped(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class Shared(Event):
+    """A fork or a partition (`node`) put an item into the buffer of an outlet.
+
+    `copy_of` is the item that it is a copy of, 0 where it is the item itself. `aliased` says that both are one
+    object and that it can be written to.
+    """
+
+    node: int
+    outlet: int
+    uid: int
+    copy_of: int = 0
+    aliased: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Drained(Event):
+    """A node that delivers nothing consumed an item: its turn is over."""
+
+    node: int
+
+
+@dataclass(frozen=True, slots=True)
 class NothingReady(Event):
     """A node has nothing until something else moves; a union passes its turn."""
+
+    node: int
+
+
+@dataclass(frozen=True, slots=True)
+class Halted(Event):
+    """A node was told to start nothing more and to deliver what it has in flight."""
 
     node: int
 
@@ -142,7 +175,12 @@ class Stopped(Event):
     actor: str
 
 
-@dataclass
+@dataclass(frozen=True, slots=True)
+class Closed(Event):
+    """The run is closed: nothing of it is left."""
+
+
+@dataclass(eq=False)
 class Trace:
     """The plan of a run and its events."""
 
@@ -152,6 +190,10 @@ class Trace:
     def __post_init__(self) -> None:
         self.nodes = list(walk(self.plan))
         self.number = {id(node): index for index, node in enumerate(self.nodes)}
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Trace:
+        """A trace that goes on by itself: the plan and the events up to here are immutable, and shared."""
+        return Trace(self.plan, list(self.events))
 
     def __iter__(self) -> Iterator[Event]:
         return iter(self.events)
