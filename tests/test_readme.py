@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import bench_learning
+from pipeflow.cli.entry import main
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text()
@@ -48,6 +49,21 @@ def test_the_table_of_plan_lines_is_the_counted_one() -> None:
 
 def test_the_learning_table_comes_from_the_committed_results() -> None:
     assert between("learning") == bench_learning.table(bench_learning.load())
+
+
+def commands() -> list[str]:
+    """The lines of the README that call pipeflow, without the comments behind them."""
+    return [line.partition("#")[0].strip() for line in README.splitlines() if line.startswith("    pipeflow ")]
+
+
+@pytest.mark.ray
+def test_every_command_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str], ray_runtime: None) -> None:
+    assert [command.split()[1] for command in commands()] == ["train", "train", "eval", "graph", "list"]
+    for index, command in enumerate(commands()):
+        words = command.replace("runs/...", str(tmp_path / "0")).split()[1:]
+        if words[0] == "train":  # with a budget of one update, which cannot reach the return that is asked for
+            words += ["--steps", "2000", "--logdir", str(tmp_path / str(index))]
+        assert main(words) == (1 if "--until-return" in words else 0), capsys.readouterr().err
 
 
 def test_every_make_target_that_is_named_exists() -> None:

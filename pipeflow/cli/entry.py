@@ -24,6 +24,7 @@ commands:
   eval PATH         play greedy episodes with the policy of a run, or of a checkpoint
   graph ALGORITHM   print an algorithm's plan, as text or as a Mermaid flowchart
   list              the algorithms, with one line each
+  simulate PLAN     check the laws on a plan of yours, MODULE:NAME, under many simulated schedules
 
   pipeflow COMMAND --help, or pipeflow train ALGORITHM --help, lists the flags
 
@@ -32,7 +33,7 @@ options:
   --version         show the version
   --debug           with any command: show the traceback of an error (as PIPEFLOW_DEBUG=1 does)
 """
-_COMMANDS = ("train", "eval", "graph", "list")
+_COMMANDS = ("train", "eval", "graph", "list", "simulate")
 _HELP_WORDS = ("-h", "--help")
 
 
@@ -101,6 +102,8 @@ def _run(words: list[str]) -> int:
             from pipeflow.cli.evaluate import evaluate_checkpoint
 
         return evaluate_checkpoint(rest)
+    if command == "simulate":
+        return _simulate(rest)
     return _with_algorithm(command, rest)
 
 
@@ -111,6 +114,18 @@ def _list() -> int:
     for entry in CATALOGUE:
         print(f"{entry.name:<{width}}  {entry.summary}")
     return 0
+
+
+def _simulate(words: list[str]) -> int:
+    from pipeflow.cli.errors import UsageError
+
+    asks_for_help = bool(set(words) & set(_HELP_WORDS))
+    if not asks_for_help and (not words or words[0].startswith("-")):
+        raise UsageError("simulate needs a plan first, as in pipeflow simulate my_module:my_plan")
+    with deferred():
+        from pipeflow.cli.simulate import simulate_plan
+
+    return simulate_plan("", ["--help"]) if asks_for_help else simulate_plan(words[0], words[1:])
 
 
 def _with_algorithm(command: str, words: list[str]) -> int:

@@ -97,9 +97,14 @@ class Executor:
         self.start()
         node = Node(name=f"ask({name_of(method)})", site=call_site())
         calls = [self.submit(node, actor, Host.ask, method) for actor in self.actors(group)]
-        while any(call.reply is None for call in calls):
+        while True:
+            unanswered = [index for index, call in enumerate(calls) if call.reply is None]
+            lost = [i for i, call in enumerate(calls) if call.reply and call.reply.status is Status.DIED]
+            for index in lost:  # the actor was started again: ask the new one
+                calls[index] = self.submit(node, self.actors(group)[index], Host.ask, method)
+            if not unanswered and not lost:
+                return [self.engine.fetch(call.item) for call in calls]
             self._wait()
-        return [self.engine.fetch(call.item) for call in calls]
 
     def stop(self) -> None:
         """End all actors of the run and give back what the engine took.

@@ -26,6 +26,7 @@ from pipeflow.dsl import (
     take,
 )
 from pipeflow.lowering.engines.inline import InlineEngine
+from pipeflow.lowering.engines.sim import Sim
 from tests.conftest import EngineName
 from tests.lowering.actors import Arithmetic, Closing, Counter, Failing
 
@@ -246,3 +247,13 @@ def test_a_plan_that_uses_a_stream_twice_does_not_run() -> None:
 def test_an_unknown_engine_is_refused_by_name() -> None:
     with pytest.raises(EngineError, match="there is no engine 'spark'; use 'inline' or 'ray', or an engine"):
         from_items([1]).run("spark")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_an_actor_that_dies_while_it_is_asked_is_asked_again(seed: int) -> None:
+    """Law 19: under some of these schedules an actor dies between the question and its answer."""
+    counters = actors(Counter, 3).restarts(2)
+    with (counters.produce(Counter.next_number) | gather_sync() | take(2)).run(Sim(seed, crashes=2)) as run:
+        list(run)
+        answers = [run.ask(counters, Counter.started) for _ in range(4)]
+    assert all(len(answer) == 3 and all(isinstance(count, int) for count in answer) for answer in answers)

@@ -15,26 +15,35 @@ from pipeflow.dsl import Ended, current_shard
 from pipeflow.testing.parts import Learner, Worker
 
 
-def dawdle() -> None:
-    """Between nothing and four milliseconds."""
-    time.sleep(random.random() * 0.004)
+def dawdle(driver: int) -> None:
+    """Between nothing and four milliseconds, but for the process that only simulates."""
+    if os.getpid() != driver:
+        time.sleep(random.random() * 0.004)
 
 
 class SlowWorker(Worker):
     """A worker that takes its time over every item."""
 
+    def __init__(self, length: int, start: int, driver: int) -> None:
+        super().__init__(length, start)
+        self._driver = driver
+
     @override
     def sample(self) -> int | Ended:
-        dawdle()
+        dawdle(self._driver)
         return super().sample()
 
 
 class SlowLearner(Learner):
     """A learner that takes its time over every update."""
 
+    def __init__(self, driver: int) -> None:
+        super().__init__()
+        self._driver = driver
+
     @override
     def update(self, item: int) -> int:
-        dawdle()
+        dawdle(self._driver)
         return super().update(item)
 
 
@@ -42,8 +51,7 @@ class MortalWorker(SlowWorker):
     """The worker of shard 0 loses its process at the third item of each of its lives."""
 
     def __init__(self, length: int, start: int, driver: int) -> None:
-        super().__init__(length, start)
-        self._driver = driver
+        super().__init__(length, start, driver)
         self._made = 0
 
     @override

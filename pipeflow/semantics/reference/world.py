@@ -1,0 +1,154 @@
+"""What the generators of the reference interpreter share: items, signals, actors, and what is left open.
+
+Apart from the generators, which say what the nodes mean.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from pipeflow.dsl import nodes
+from pipeflow.dsl.nodes import Group, Node, groups_of, walk
+from pipeflow.dsl.signals import Ended, NotReady, enter_shard, leave_shard
+from pipeflow.dsl.sourced import Source, Sourced
+from pipeflow.semantics.reference.choices import Choices
+
+T = TypeVar("T")
+
+
+class Signal(enum.Enum):
+    """What a node says instead of an item."""
+
+    WAIT = enum.auto()
+    """Ask again; a union that serves in turns stays with the branch."""
+    NOT_READY = enum.auto()
+    """Nothing until something else moves; a union passes the turn."""
+    DRAINED = enum.auto()
+    """An item was consumed for good; it counts as the branch's turn."""
+
+
+@dataclass(frozen=True)
+class Item:
+    """An item, the actor it came from on a `Sourced` stream, and how many weights behind it is."""
+
+    value: object
+    origin: tuple[Group, int] | None = None
+    lag: int = 0
+
+    @property
+    def delivered(self) -> object:
+        """As functions on the driver see it."""
+        if self.origin is None:
+            return self.value
+        group, index = self.origin
+        return Sourced(self.value, Source(group.name, index))
+
+
+class StageFailed(Exception):
+    """User code of a node raised. `unheard` if it was a message, whose result nobody waits for."""
+
+    def __init__(self, node: Node, unheard: bool = False) -> None:
+        super().__init__(node.name)
+        self.node, self.unheard = node, unheard
+
+
+Found = Item | Signal
+Answers = Iterator[Found]
+
+
+class World:
+    """One way of one run: its actors, and what is left open in it."""
+
+    def __init__(self, root: Node, choices: Choices) -> None:
+        self.choose = choices.choose
+        self.moved = self.waited = False
+        self.failures: list[StageFailed] = []
+        self.actors: dict[int, list[Any]] = {}
+        users = [id(group) for node in walk(root) for group in node.groups]
+        # Where a plan's parts depend on one another, one can tell whether what was started is delivered at once.
+        self.patient = len(users) > len(set(users)) or any(_depends(node) for node in walk(root))
+        for group in groups_of(root):
+            owner = Node(name=f"actors({group.name}, {group.count})", site=group.site)
+            self.actors[id(group)] = [
+                self.inside(index, owner, group.factory, *shard, *group.args, **group.kwargs)
+                for index in range(group.count)
+                for shard in [() if group.shards is None else (group.shards[index],)]
+            ]
+
+    # What is left open
+
+    def waits(self) -> bool:
+        """Whether what is asked for, though it was started, is not there yet."""
+        waits = self.patient and self.choose(2) == 1
+        self.waited |= waits
+        return waits
+
+    def fails(self, failed: StageFailed) -> None:
+        """Code raised in an actor: the run ends now, or when somebody sees it."""
+        if self.choose(2) == 1:
+            raise failed
+        self.failures.append(failed)
+
+    def may_fail(self) -> None:
+        """End the run with one of the failures in actors, or go on for now."""
+        chosen = self.choose(len(self.failures) + 1)
+        if chosen:
+            raise self.failures[chosen - 1]
+
+    def must_fail(self) -> None:
+        """End the run with one of the failures in actors, if there are any."""
+        if self.failures:
+            raise self.failures[self.choose(len(self.failures))]
+
+    def settle(self) -> None:
+        """The items have ended: every message still takes effect (law 20), other calls may go unseen."""
+        if any(failed.unheard for failed in self.failures):
+            self.must_fail()
+        self.may_fail()
+
+    # User code
+
+    def call(self, node: Node, function: Callable[..., T], *args: object) -> T:
+        """What a function returns; whatever it raises is the node's failure."""
+        try:
+            return function(*args)
+        except Exception as error:
+            raise StageFailed(node) from error
+
+    def output(self, node: Node, function: Callable[..., object], *args: object) -> Item:
+        """The one output of a stage (law 2)."""
+        made = self.call(node, function, *args)
+        if isinstance(made, NotReady | Ended):
+            raise StageFailed(node)
+        self.moved = True
+        return Item(made)
+
+    def inside(
+        self, index: int, node: Node, function: Callable[..., T], *args: object, **kwargs: object
+    ) -> T:
+        """A call in the actor of an index."""
+        token = enter_shard(index)
+        try:
+            return self.call(node, lambda: function(*args, **kwargs))
+        finally:
+            leave_shard(token)
+
+    def message(
+        self, node: Node, group: Group, index: int, method: Callable[..., object], *args: object
+    ) -> Any:
+        """A call whose result the run does not wait for."""
+        self.moved = True
+        try:
+            return self.inside(index, node, method, self.actors[id(group)][index], *args)
+        except StageFailed:
+            self.fails(StageFailed(node, unheard=True))
+
+
+def _depends(node: Node) -> bool:
+    """Whether what a plan makes may depend on when a node was asked: replies, forks, choices among actors."""
+    return isinstance(node, nodes.Reply | nodes.Share) or (
+        isinstance(node, nodes.Place) and node.max_in_flight > 1 and node.group.count > 1
+    )
