@@ -30,7 +30,6 @@ class RuntimeContext:
     gcs_address: str
 
 def get_runtime_context() -> RuntimeContext: ...
-
 def init(
     address: str | None = None,
     *,

@@ -112,9 +112,9 @@ def test_it_is_refused_where_no_lag_is_known() -> None:
     with pytest.raises(
         PlanError, match=r"max_lag\(1\) knows the lag of what comes right from a gather_async"
     ):
-        shards | gather_sync() | max_lag(1)
+        _ = shards | gather_sync() | max_lag(1)
     with pytest.raises(PlanError, match="from_items"):
-        from_items([1]) | max_lag(1)
+        _ = from_items([1]) | max_lag(1)
 
 
 @pytest.mark.parametrize(("versions", "wait"), [(-1, False), (0, True)])
