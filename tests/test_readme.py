@@ -53,7 +53,9 @@ def test_the_learning_table_comes_from_the_committed_results() -> None:
 
 def commands() -> list[str]:
     """The lines of the README that call pipeflow, without the comments behind them."""
-    return [line.partition("#")[0].strip() for line in README.splitlines() if line.startswith("    pipeflow ")]
+    return [
+        line.partition("#")[0].strip() for line in README.splitlines() if line.startswith("    pipeflow ")
+    ]
 
 
 @pytest.mark.ray
@@ -61,7 +63,9 @@ def test_every_command_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str], 
     assert [command.split()[1] for command in commands()] == ["train", "train", "eval", "graph", "list"]
     for index, command in enumerate(commands()):
         words = command.replace("runs/...", str(tmp_path / "0")).split()[1:]
-        if words[0] == "train":  # with a budget of one update, which cannot reach the return that is asked for
+        if (
+            words[0] == "train"
+        ):  # with a budget of one update, which cannot reach the return that is asked for
             words += ["--steps", "2000", "--logdir", str(tmp_path / str(index))]
         assert main(words) == (1 if "--until-return" in words else 0), capsys.readouterr().err
 
