@@ -13,13 +13,13 @@ from pipeflow.dsl.errors import (
     RunError,
     StageError,
 )
-from pipeflow.dsl.gates import Gate, every, take, tap, until
+from pipeflow.dsl.gates import Gate, drain, every, take, tap, until
 from pipeflow.dsl.gathers import Gather, gather_async, gather_rounds, gather_sync, max_lag
 from pipeflow.dsl.messages import HasWeights, TakesWeights, sync_weights
 from pipeflow.dsl.signals import Ended, NotReady, current_shard
 from pipeflow.dsl.sourced import Source, Sourced
 from pipeflow.dsl.sources import from_items, from_shards
-from pipeflow.dsl.streams import Merged, Operator, ParallelStream, Stream, drain
+from pipeflow.dsl.streams import Merged, Operator, ParallelStream, Stream
 from pipeflow.dsl.transforms import (
     Concatenable,
     Expand,

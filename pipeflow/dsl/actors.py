@@ -18,19 +18,11 @@ from pipeflow.dsl import nodes
 from pipeflow.dsl.checks import check_fits, check_method, check_own_shards, check_positive
 from pipeflow.dsl.item_types import name_of, returned_type, taken_type
 from pipeflow.dsl.nodes import Group
+from pipeflow.dsl.operands import TakenBy, expect_either, expect_stream, grown, regrown
 from pipeflow.dsl.signals import Ended, NotReady
 from pipeflow.dsl.sites import call_site, operator_site
 from pipeflow.dsl.sourced import Sourced
-from pipeflow.dsl.streams import (
-    Operator,
-    ParallelStream,
-    Stream,
-    TakenBy,
-    expect_either,
-    expect_stream,
-    grown,
-    regrown,
-)
+from pipeflow.dsl.streams import Operator, ParallelStream, Stream
 
 P = ParamSpec("P")
 T = TypeVar("T")

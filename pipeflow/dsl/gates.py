@@ -5,23 +5,15 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar, final, overload
+from typing import Any, Generic, Never, TypeVar, final, overload
 
 from pipeflow.dsl import nodes
 from pipeflow.dsl.checks import check_not_drained, check_positive
 from pipeflow.dsl.gating import EveryNth, Taking, tap_node, until_node
 from pipeflow.dsl.item_types import name_of
-from pipeflow.dsl.sites import operator_site
-from pipeflow.dsl.streams import (
-    Operator,
-    ParallelStream,
-    Stream,
-    TakenBy,
-    expect_either,
-    expect_stream,
-    grown,
-    regrown,
-)
+from pipeflow.dsl.operands import TakenBy, expect_either, expect_stream, grown, regrown
+from pipeflow.dsl.sites import Site, operator_site
+from pipeflow.dsl.streams import Operator, ParallelStream, Stream
 
 T = TypeVar("T")
 W = TypeVar("W")
@@ -116,3 +108,22 @@ def until(predicate: Callable[[A], bool], /) -> Until[A]:
     With a lambda write ``stream.until(lambda report: ...)``, where its parameter's type is inferred.
     """
     return Until(name=f"until({name_of(predicate)})", predicate=predicate)
+
+
+@final
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Drain(Operator):
+    """See `drain`."""
+
+    name: str = "drain"
+
+    def __ror__(self, left: Stream[object], /) -> Stream[Never]:
+        left = expect_stream(left, self)
+        site = operator_site(self.site)
+        check_not_drained(left.node, self.name, site)
+        return Stream(nodes.Drain(name=self.name, site=site, input=left.node))
+
+
+drain = Drain(site=Site(__file__, 0))
+"""Consume a branch for its side effects: ``Stream[T] | drain`` is ``Stream[Never]``, so in a union with
+another branch only that one's type remains (law 13)."""

@@ -10,9 +10,10 @@ from pipeflow.dsl.checks import check_positive
 from pipeflow.dsl.errors import PlanError
 from pipeflow.dsl.item_types import list_of
 from pipeflow.dsl.nodes import GatherMode
+from pipeflow.dsl.operands import expect_parallel, expect_stream
 from pipeflow.dsl.sites import operator_site
 from pipeflow.dsl.sourced import Sourced
-from pipeflow.dsl.streams import Operator, ParallelStream, Stream, expect_parallel, expect_stream
+from pipeflow.dsl.streams import Operator, ParallelStream, Stream
 
 T = TypeVar("T")
 W = TypeVar("W")

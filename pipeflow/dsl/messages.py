@@ -15,8 +15,9 @@ from pipeflow.dsl.actors import Actors
 from pipeflow.dsl.checks import check_not_drained, check_positive
 from pipeflow.dsl.errors import PlanError
 from pipeflow.dsl.nodes import Group
+from pipeflow.dsl.operands import expect_stream
 from pipeflow.dsl.sites import call_site, operator_site
-from pipeflow.dsl.streams import Operator, Stream, expect_stream
+from pipeflow.dsl.streams import Operator, Stream
 
 T = TypeVar("T")
 Wt_co = TypeVar("Wt_co", covariant=True)

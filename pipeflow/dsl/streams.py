@@ -52,7 +52,6 @@ T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 U = TypeVar("U")
 V = TypeVar("V")
-S = TypeVar("S")
 A = TypeVar("A")
 Message = TypeVar("Message")  # a word, since mypy names it: Cannot infer value of type parameter "Message"
 W_co = DefaultTypeVar("W_co", covariant=True, default=object)
@@ -61,8 +60,6 @@ W_co = DefaultTypeVar("W_co", covariant=True, default=object)
 # follows it as well.
 R = DefaultTypeVar("R", default=Any)
 Class = DefaultTypeVar("Class", bound=type[object], default=Never)
-A_co = TypeVar("A_co", covariant=True)
-S_co = TypeVar("S_co", covariant=True)
 Class_co = TypeVar("Class_co", covariant=True)
 
 
@@ -96,10 +93,10 @@ class Operator:
     if not TYPE_CHECKING:  # hidden from checkers, who shall report `|` on an operator as unsupported
 
         def __or__(self, right: object) -> NoReturn:
-            raise PlanError(_misplaced(self, "|", right, call_site()))
+            raise PlanError(misplaced(self, "|", right, call_site()))
 
         def __and__(self, right: object) -> NoReturn:
-            raise PlanError(_misplaced(self, "&", right, call_site()))
+            raise PlanError(misplaced(self, "&", right, call_site()))
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -370,74 +367,8 @@ class Merged(Stream[T_co]):
         return self.node
 
 
-@final
-@dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
-class Drain(Operator):
-    """See `drain`."""
-
-    name: str = "drain"
-
-    def __ror__(self, left: Stream[object], /) -> Stream[Never]:
-        left = expect_stream(left, self)
-        site = operator_site(self.site)
-        check_not_drained(left.node, self.name, site)
-        return Stream(nodes.Drain(name=self.name, site=site, input=left.node))
-
-
-drain = Drain(site=Site(__file__, 0))
-"""Consume a branch for its side effects: ``Stream[T] | drain`` is ``Stream[Never]``, so in a union with
-another branch only that one's type remains (law 13)."""
-
-
-class TakenBy(Protocol[A_co, S_co]):
-    """A `Stream` whose items a function of `A_co` takes, and that is an `S_co` itself.
-
-    For operators that look at the items and pass them on: a function of a base class must not widen the items'
-    type to its own, as ``Stream[A] -> Stream[A]`` would.
-    """
-
-    def tap(self, function: Callable[[A_co], object], /) -> S_co: ...
-
-
-# What operators use to check and to grow a stream. The items' types are `Any` here, because the signatures of
-# the operators state them; `isinstance` makes them what pyright calls unknown.
-
-
-def expect_stream(left: object, operator: Operator) -> Stream[Any]:
-    """The left operand of an operator that stands after a gather, or `PlanError`."""
-    if isinstance(left, Stream):
-        return left  # pyright: ignore[reportUnknownVariableType]
-    raise PlanError(_misplaced(left, "|", operator, operator_site(operator.site)))
-
-
-def expect_parallel(left: object, operator: Operator) -> ParallelStream[Any, Any]:
-    """The left operand of an operator that stands before a gather, or `PlanError`."""
-    if isinstance(left, ParallelStream):
-        return left  # pyright: ignore[reportUnknownVariableType]
-    raise PlanError(_misplaced(left, "|", operator, operator_site(operator.site)))
-
-
-def expect_either(left: object, operator: Operator) -> Stream[Any] | ParallelStream[Any, Any]:
-    """The left operand of an operator that stands on either side of a gather, or `PlanError`."""
-    if isinstance(left, Stream | ParallelStream):
-        return left  # pyright: ignore[reportUnknownVariableType]
-    raise PlanError(_misplaced(left, "|", operator, operator_site(operator.site)))
-
-
-def grown(
-    stream: Stream[Any] | ParallelStream[Any, Any], node: Node
-) -> Stream[Any] | ParallelStream[Any, Any]:
-    """A stream of the same kind around a new node."""
-    return ParallelStream(node) if isinstance(stream, ParallelStream) else Stream(node)
-
-
-def regrown(left: TakenBy[Any, S], node: Node) -> S:
-    """A stream of the type of the left operand around a new node."""
-    made: Stream[Any] = Stream(node)
-    return made  # type: ignore[return-value]  # only a Stream has `tap`, so that S is a Stream
-
-
-def _misplaced(left: object, sign: str, right: object, site: Site) -> str:
+def misplaced(left: object, sign: str, right: object, site: Site) -> str:
+    """The message for an operator that stands right of something that it cannot take."""
     if isinstance(left, ParallelStream):
         return f"{site}: {right!r} takes a Stream, but {left!r} is still in its shards; gather it first"
     if isinstance(left, Stream):

@@ -26,8 +26,9 @@ from pipeflow.dsl.item_types import (
     show,
     taken_type,
 )
+from pipeflow.dsl.operands import expect_either, grown
 from pipeflow.dsl.sites import call_site, operator_site
-from pipeflow.dsl.streams import Class, ClassObject, Operator, ParallelStream, R, Stream, expect_either, grown
+from pipeflow.dsl.streams import Class, ClassObject, Operator, ParallelStream, R, Stream
 
 T = TypeVar("T")
 U = TypeVar("U")
