@@ -49,9 +49,13 @@ def reinforce(env: EnvSpec, seed: int) -> Stream[Report]:
     )
 
 
+def cartpole() -> Stream[Report]:
+    """Exactly on-policy: pipeflow simulate examples.own_algorithm:cartpole --items 3 --max-lag 0"""
+    return reinforce(EnvSpec("CartPole-v1"), seed=1)
+
+
 def main(updates: int) -> None:
-    plan = reinforce(EnvSpec("CartPole-v1"), seed=1) | take(updates)
-    for report in plan.run():
+    for report in (cartpole() | take(updates)).run():
         print(f"{report.lifetime_steps:>7} steps  mean return {report.episodes.mean_return:6.1f}")
 
 

@@ -60,7 +60,8 @@ def commands() -> list[str]:
 
 @pytest.mark.ray
 def test_every_command_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str], ray_runtime: None) -> None:
-    assert [command.split()[1] for command in commands()] == ["train", "train", "eval", "graph", "list"]
+    named = [command.split()[1] for command in commands()]
+    assert named == ["train", "train", "eval", "graph", "list", "simulate"]
     for index, command in enumerate(commands()):
         words = command.replace("runs/...", str(tmp_path / "0")).split()[1:]
         if (

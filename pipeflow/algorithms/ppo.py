@@ -68,9 +68,11 @@ class PPOConfig:
     """From which every worker, environment and network gets a stream of its own."""
     device: str = "cpu"
     """Where the learner computes, such as "cuda"."""
+    threads: int = 1
+    """Threads that torch computes with in every actor."""
 
     def __post_init__(self) -> None:
-        for name in ("workers", "num_envs", "fragment_length", "epochs", "minibatch_size"):
+        for name in ("workers", "num_envs", "fragment_length", "epochs", "minibatch_size", "threads"):
             if getattr(self, name) < 1:
                 message = f"{name} must be at least 1, got {getattr(self, name)}"
                 raise ValueError(message)
@@ -95,12 +97,13 @@ def ppo(config: PPOConfig) -> Stream[Report]:
         RolloutWorker, config.workers, config.env, policy, num_envs=config.num_envs,
         fragment_length=config.fragment_length, seed=config.seed, gamma=config.gamma,
         normalise_observations=config.normalise_observations, normalise_rewards=config.normalise_rewards,
+        threads=config.threads,
     )  # fmt: skip
     learner = actors(
         PPOLearner, 1, policy, lr=_learning_rate(config), epochs=config.epochs,
         minibatch_size=config.minibatch_size, clip=config.clip, value_clip=config.value_clip,
         value_coef=config.value_coef, entropy_coef=config.entropy_coef, max_grad_norm=config.max_grad_norm,
-        target_kl=config.target_kl, seed=config.seed, device=config.device,
+        target_kl=config.target_kl, seed=config.seed, device=config.device, threads=config.threads,
     )  # fmt: skip
     return (
         workers.produce(RolloutWorker.sample)

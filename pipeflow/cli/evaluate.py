@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
 import tyro
 
 from pipeflow.algorithms.catalogue import entry_of
@@ -53,7 +52,6 @@ def evaluate_checkpoint(words: Sequence[str]) -> int:
     options = parse(EvalOptions, words, "pipeflow eval", "Play greedy episodes with a checkpoint's policy.")
     path = newest_checkpoint(options.path)
     checkpoint = load_checkpoint(path)
-    torch.set_num_threads(1)
     try:
         algorithm = entry_of(checkpoint.algorithm).load()
         config = from_json(algorithm.configuration, checkpoint.config)

@@ -14,8 +14,6 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-import torch
-
 from pipeflow.algorithms.catalogue import entry_of
 from pipeflow.cli import configuration
 from pipeflow.cli.errors import one_line
@@ -65,15 +63,12 @@ class TrainOptions:
     """Folder of the run, which must not exist or be empty; None makes one in runs/."""
     checkpoint_minutes: float = 5.0
     """Minutes between checkpoints; there is one at the end as well."""
-    threads: int = 1
-    """PyTorch's threads in this process; Ray's actors have their own."""
     quiet: bool = False
     """Print only the result."""
 
     def __post_init__(self) -> None:
-        for name, value in (("steps", self.steps), ("threads", self.threads)):
-            if value < 1:
-                raise ValueError(f"--{name} must be at least 1, got {value}")
+        if self.steps < 1:
+            raise ValueError(f"--steps must be at least 1, got {self.steps}")
         if not self.checkpoint_minutes > 0:
             raise ValueError(f"--checkpoint-minutes must be more than 0, got {self.checkpoint_minutes}")
         if self.address is not None and self.engine != "ray":
@@ -93,7 +88,6 @@ def train(name: str, words: Sequence[str]) -> int:
     options, config = parse_with_configuration(
         TrainOptions, algorithm.configuration, words, f"pipeflow train {name}", f"Train with {entry.summary}."
     )
-    torch.set_num_threads(options.threads)
     plan = build_plan(algorithm, config)
     goal = None
     if options.until_return is not None:

@@ -15,10 +15,12 @@ from pipeflow.rl.environments import EnvSpec
 from pipeflow.rl.episodes import EpisodeStats
 from pipeflow.rl.policies import PolicySpec
 from pipeflow.rl.seeding import derive_seed
+from pipeflow.rl.threads import torch_threads
 
 _MOST_ENVIRONMENTS = 8
 
 
+@torch_threads(1)
 def evaluate(env: EnvSpec, policy: PolicySpec, weights: Weights, episodes: int, seed: int) -> EpisodeStats:
     """Play exactly `episodes` episodes greedily.
 

@@ -24,6 +24,7 @@ from pipeflow.rl.batches import ActionArray, ObservationArray
 from pipeflow.rl.distributions import Bernoulli, Categorical, DiagonalGaussian, Distribution, MultiCategorical
 from pipeflow.rl.environments import EnvSpec
 from pipeflow.rl.spaces import ActionCodec, Leaf, ObservationCodec, action_codec, observation_codec
+from pipeflow.rl.threads import torch_threads
 
 Activation: TypeAlias = Literal["tanh", "relu"]
 
@@ -77,7 +78,7 @@ class PolicySpec:
         Raises ValueError if an image is too small to convolve.
         """
         # The layers' constructors draw from the global CPU generator, before all of it is overwritten.
-        with torch.random.fork_rng(devices=[]):
+        with torch.random.fork_rng(devices=[]), torch_threads(1):
             policy = ActorCritic(self, torch.Generator().manual_seed(seed))
         return policy.to(device)
 

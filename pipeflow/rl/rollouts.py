@@ -17,6 +17,7 @@ from pipeflow.rl.episodes import EpisodeTracker
 from pipeflow.rl.policies import PolicySpec
 from pipeflow.rl.running_moments import Moments, ReturnTracker
 from pipeflow.rl.seeding import derive_seed
+from pipeflow.rl.threads import torch_threads
 
 _VARIANCE_FLOOR = 1e-8  # added to the variance of returns: with no reward yet it is zero
 
@@ -30,6 +31,7 @@ class RolloutWorker:
     discount of the running returns that scale rewards. normalise_observations, normalise_rewards: collect
     statistics of what this worker sees, and apply those that came with the last weights; nothing is
     normalised before the first came.
+    threads: that torch computes with.
     Raises ValueError for an image whose normalisation is asked for: pixels are scaled in the network.
     """
 
@@ -45,6 +47,7 @@ class RolloutWorker:
         gamma: float = 0.99,
         normalise_observations: bool = False,
         normalise_rewards: bool = False,
+        threads: int = 1,
     ) -> None:
         if num_envs < 1 or fragment_length < 1:
             raise ValueError(
@@ -57,6 +60,7 @@ class RolloutWorker:
         self._generator = np.random.default_rng(derive_seed(seed, "worker", index, "actions"))
         self._policy = policy.build(derive_seed(seed, "policy"))
         self._fragment_length = fragment_length
+        self._threads = threads
         self._normalise_observations = normalise_observations
         self._normalise_rewards = normalise_rewards
         self._episodes = EpisodeTracker(num_envs)
@@ -79,6 +83,10 @@ class RolloutWorker:
 
     def sample(self) -> Trajectories:
         """The next `fragment_length` vector steps; episodes go on over the ends of fragments."""
+        with torch_threads(self._threads):
+            return self._sampled()
+
+    def _sampled(self) -> Trajectories:
         first = self._env.reset() if self._observations is None else self._observations
         steps, num_envs = self._fragment_length, self._env.num_envs
         codec, actions_codec = self._env.observations, self._env.actions

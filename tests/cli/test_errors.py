@@ -41,7 +41,7 @@ CANNOT_BE_DONE = {
     "no workers": ([*TRAIN, "--workers", "0"], "workers must be at least 1, got 0"),
     "no environments": ([*TRAIN, "--num-envs", "-1"], "num_envs must be at least 1, got -1"),
     "no steps": ([*TRAIN, "--steps", "0"], "--steps must be at least 1, got 0"),
-    "no threads": ([*TRAIN, "--threads", "0"], "--threads must be at least 1, got 0"),
+    "no threads": ([*TRAIN, "--threads", "0"], "threads must be at least 1, got 0"),
     "no time between checkpoints": (
         [*TRAIN, "--checkpoint-minutes", "0"],
         "--checkpoint-minutes must be more than 0, got 0",

@@ -184,8 +184,10 @@ def test_checkpoints_are_written_on_the_way_and_the_newest_stay() -> None:
 
 
 def test_torch_has_the_threads_that_were_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    counts: list[int] = []
-    monkeypatch.setattr(torch, "set_num_threads", counts.append)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 7)
+    counts: set[int] = set()
+    monkeypatch.setattr(torch, "set_num_threads", counts.add)
     assert train("--steps", "1") == 0
+    assert counts == {1, 7}, "one while an actor computes, then as many as before"
     assert train("--steps", "1", "--threads", "2", logdir="other") == 0
-    assert counts == [1, 2]
+    assert counts == {1, 2, 7}

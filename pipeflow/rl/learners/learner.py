@@ -88,6 +88,7 @@ class Learner:
     weights. lr: learning rate, a number or a schedule over environment steps trained on. max_grad_norm:
     global norm that gradients are clipped to, None for no clipping. seed: of the parameters and of whatever
     an update draws. device: torch's name for where the network is.
+    threads: that torch computes with on the CPU.
     """
 
     def __init__(
@@ -98,6 +99,7 @@ class Learner:
         max_grad_norm: float | None = 0.5,
         seed: int = 0,
         device: str = "cpu",
+        threads: int = 1,
     ) -> None:
         self._device = _usable_device(device)
         self.policy = policy.build(derive_seed(seed, "policy"), device)
@@ -105,6 +107,7 @@ class Learner:
         self._lr = as_schedule(lr)
         self._max_grad_norm = max_grad_norm
         self._seed = seed
+        self._threads = threads
         self._optimizer = _adam(self._parameters, self._lr(0))
         self._version = 0
         self._lifetime_steps = 0

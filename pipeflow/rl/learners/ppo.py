@@ -28,6 +28,7 @@ from pipeflow.rl.losses import (
 from pipeflow.rl.policies import PolicySpec, to_tensor
 from pipeflow.rl.schedules import Schedule
 from pipeflow.rl.seeding import derive_seed
+from pipeflow.rl.threads import torch_threads
 
 _Minibatch = TypeVar("_Minibatch")
 _Loss = TypeVar("_Loss")
@@ -61,12 +62,15 @@ class PPOLearner(Learner):
         normalise_advantages: bool = True,
         seed: int = 0,
         device: str = "cpu",
+        threads: int = 1,
     ) -> None:
         if epochs < 1 or minibatch_size < 1:
             raise ValueError(
                 f"epochs and minibatch_size must be at least 1, got {epochs} and {minibatch_size}"
             )
-        super().__init__(policy, lr=lr, max_grad_norm=max_grad_norm, seed=seed, device=device)
+        super().__init__(
+            policy, lr=lr, max_grad_norm=max_grad_norm, seed=seed, device=device, threads=threads
+        )
         self._epochs = epochs
         self._minibatch_size = minibatch_size
         self._clip = clip
@@ -83,6 +87,10 @@ class PPOLearner(Learner):
         A batch with fewer rows than a minibatch is one minibatch: how many of a round's rows are reset rows,
         which are dropped, cannot be known beforehand.
         """
+        with torch_threads(self._threads):
+            return self._updated(batch)
+
+    def _updated(self, batch: Advantages) -> Report:
         lr = self.begin_update()
         rows = _Rows.of(batch, self._device)
         shuffler = torch.Generator().manual_seed(derive_seed(self._seed, "minibatches", self.version))
