@@ -62,6 +62,7 @@ def test_another_seed_gives_another_run() -> None:
 
 
 @pytest.mark.ray
+@pytest.mark.usefixtures("ray_runtime")
 @pytest.mark.parametrize("normalise", [False, True])
 def test_law_23_both_engines_give_identical_reports(normalise: bool) -> None:
     config = replace(SMALL, normalise_observations=normalise, normalise_rewards=normalise)
@@ -106,6 +107,7 @@ def test_cartpole_is_solved_inline() -> None:
 
 
 @pytest.mark.ray
+@pytest.mark.usefixtures("ray_runtime")
 def test_cartpole_is_solved_on_ray_by_the_same_plan() -> None:
     assert solve_cartpole("ray", seed=1) >= 475
 
