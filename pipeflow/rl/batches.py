@@ -9,15 +9,21 @@ views.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Self, TypeAlias
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipeflow.rl.episodes import EpisodeStats
 from pipeflow.rl.running_moments import Moments
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+B = TypeVar("B", bound="DataclassInstance")
 
 ObservationArray: TypeAlias = NDArray[np.float32 | np.uint8]
 """Encoded observations: float32 vectors, or uint8 images, channels first."""
@@ -66,31 +72,13 @@ class Trajectories:
 
         Raises ValueError if there is no item, or if the items differ in T.
         """
-        if len(items) == 1:
-            return items[0]
-        _require_items(cls.__name__, items)
         lengths = sorted({len(item.rewards) for item in items})
         if len(lengths) > 1:
             raise ValueError(
                 f"trajectories of {lengths} steps cannot stand side by side; collect fragments of one "
                 "length, or compute advantages first, whose rows concatenate freely"
             )
-        return cls(
-            observations=np.concatenate([item.observations for item in items], axis=1),
-            actions=np.concatenate([item.actions for item in items], axis=1),
-            log_probs=np.concatenate([item.log_probs for item in items], axis=1),
-            values=np.concatenate([item.values for item in items], axis=1),
-            next_values=np.concatenate([item.next_values for item in items], axis=1),
-            rewards=np.concatenate([item.rewards for item in items], axis=1),
-            reward_scale=np.concatenate([item.reward_scale for item in items]),
-            terminated=np.concatenate([item.terminated for item in items], axis=1),
-            truncated=np.concatenate([item.truncated for item in items], axis=1),
-            valid=np.concatenate([item.valid for item in items], axis=1),
-            version=min(item.version for item in items),
-            episodes=_merged_episodes([item.episodes for item in items]),
-            observation_moments=merged_moments([item.observation_moments for item in items]),
-            return_moments=merged_moments([item.return_moments for item in items]),
-        )
+        return _joined(cls, items, axis=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,21 +111,7 @@ class Advantages:
 
         Raises ValueError if there is no item.
         """
-        if len(items) == 1:
-            return items[0]
-        _require_items(cls.__name__, items)
-        return cls(
-            observations=np.concatenate([item.observations for item in items]),
-            actions=np.concatenate([item.actions for item in items]),
-            log_probs=np.concatenate([item.log_probs for item in items]),
-            values=np.concatenate([item.values for item in items]),
-            advantages=np.concatenate([item.advantages for item in items]),
-            value_targets=np.concatenate([item.value_targets for item in items]),
-            version=min(item.version for item in items),
-            episodes=_merged_episodes([item.episodes for item in items]),
-            observation_moments=merged_moments([item.observation_moments for item in items]),
-            return_moments=merged_moments([item.return_moments for item in items]),
-        )
+        return _joined(cls, items)
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,17 +142,7 @@ class Transitions:
 
         Raises ValueError if there is no item.
         """
-        if len(items) == 1:
-            return items[0]
-        _require_items(cls.__name__, items)
-        return cls(
-            observations=np.concatenate([item.observations for item in items]),
-            actions=np.concatenate([item.actions for item in items]),
-            rewards=np.concatenate([item.rewards for item in items]),
-            next_observations=np.concatenate([item.next_observations for item in items]),
-            terminated=np.concatenate([item.terminated for item in items]),
-            discounts=np.concatenate([item.discounts for item in items]),
-        )
+        return _joined(cls, items)
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,13 +185,26 @@ def merged_moments(items: Sequence[Moments | None]) -> Moments | None:
     return merged
 
 
-def _merged_episodes(items: Sequence[EpisodeStats]) -> EpisodeStats:
-    merged = EpisodeStats.none()
-    for item in items:
-        merged = merged.merged(item)
-    return merged
+def _joined(kind: type[B], items: Sequence[B], axis: int = 0) -> B:
+    """One batch of all items: arrays end to end along `axis`, or along their last where they have fewer, the
+    oldest version, and statistics merged.
 
-
-def _require_items(name: str, items: Sequence[object]) -> None:
+    Raises ValueError if there is no item.
+    """
     if not items:
-        raise ValueError(f"{name}.concatenate was given no item; give it at least one")
+        raise ValueError(f"{kind.__name__}.concatenate was given no item; give it at least one")
+    if len(items) == 1:
+        return items[0]
+    joined: dict[str, object] = {}
+    for part in fields(items[0]):
+        values: list[Any] = [getattr(item, part.name) for item in items]
+        first = values[0]
+        if isinstance(first, np.ndarray):
+            joined[part.name] = np.concatenate(values, axis=min(axis, first.ndim - 1))
+        elif isinstance(first, EpisodeStats):
+            joined[part.name] = functools.reduce(EpisodeStats.merged, values)
+        elif isinstance(first, int):
+            joined[part.name] = min(values)
+        else:
+            joined[part.name] = merged_moments(values)
+    return replace(items[0], **joined)
