@@ -86,11 +86,17 @@ def sync_weights(learner: Actors[Learner], workers: Actors[Worker], *, every: in
         every: after how many items.
 
     Raises:
-        PlanError: one of the two has not the method that it needs.
+        PlanError: there are several learners, or one of the two has not the method that it needs.
         ValueError: `every` is below 1.
     """
     check_positive(every, "sync_weights(every)")
     site = call_site()
+    if learner.group.count != 1:
+        message = (
+            f"{site}: sync_weights sends the weights of one learner, but {learner.group.name} ({learner.group.site}) "
+            f"are {learner.group.count} actors; make it actors(..., 1, ...)"
+        )
+        raise PlanError(message)
     get, set_ = _method(learner.group, "weights", site), _method(workers.group, "set_weights", site)
     suffix = f", every={every}" if every > 1 else ""
     return SyncWeights(

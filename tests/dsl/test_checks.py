@@ -234,6 +234,12 @@ def test_weights_need_a_method_on_either_side() -> None:
         sync_weights(LEARNER, LEARNER)  # type: ignore[type-var]
 
 
+def test_weights_come_from_one_learner() -> None:
+    learners = actors(Learner, 2)
+    with pytest.raises(PlanError, match=rf"^{HERE}: .* of one learner, but Learner \({HERE}\) are 2 actors"):
+        sync_weights(learners, WORKERS)
+
+
 DRAINED: list[Callable[[Any], object]] = [
     lambda drained: drained | abs,
     lambda drained: drained | drain,
