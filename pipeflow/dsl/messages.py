@@ -91,13 +91,14 @@ def sync_weights(learner: Actors[Learner], workers: Actors[Worker], *, every: in
     """
     check_positive(every, "sync_weights(every)")
     site = call_site()
+    get, set_ = _method(learner.group, "weights", site), _method(workers.group, "set_weights", site)
     if learner.group.count != 1:
+        name, count = learner.group.name, learner.group.count
         message = (
-            f"{site}: sync_weights sends the weights of one learner, but {learner.group.name} ({learner.group.site}) "
-            f"are {learner.group.count} actors; make it actors(..., 1, ...)"
+            f"{site}: sync_weights sends the weights of one learner, but {name} ({learner.group.site}) are {count} "
+            "actors; make it actors(..., 1, ...)"
         )
         raise PlanError(message)
-    get, set_ = _method(learner.group, "weights", site), _method(workers.group, "set_weights", site)
     suffix = f", every={every}" if every > 1 else ""
     return SyncWeights(
         name=f"sync_weights({learner.group.name}, {workers.group.name}{suffix})",
