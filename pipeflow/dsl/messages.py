@@ -95,7 +95,7 @@ def sync_weights(learner: Actors[Learner], workers: Actors[Worker], *, every: in
     if learner.group.count != 1:
         name, count = learner.group.name, learner.group.count
         message = (
-            f"{site}: sync_weights sends the weights of one learner, but {name} ({learner.group.site}) are {count} "
+            f"{site}: sync_weights takes one learner's weights, but {name} ({learner.group.site}) are {count} "
             "actors; make it actors(..., 1, ...)"
         )
         raise PlanError(message)

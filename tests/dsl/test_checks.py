@@ -236,7 +236,9 @@ def test_weights_need_a_method_on_either_side() -> None:
 
 def test_weights_come_from_one_learner() -> None:
     learners = actors(Learner, 2)
-    with pytest.raises(PlanError, match=rf"^{HERE}: .* of one learner, but Learner \({HERE}\) are 2 actors"):
+    with pytest.raises(
+        PlanError, match=rf"^{HERE}: .* takes one learner's weights, but Learner \({HERE}\) are 2 actors"
+    ):
         sync_weights(learners, WORKERS)
 
 
