@@ -42,8 +42,12 @@ class Trajectories:
     truncation, the next one otherwise, at the fragment's end too; without meaning where `terminated`.
     rewards: [T, N], unscaled. reward_scale: [N], the factor that a learner's returns apply; ones when off.
     terminated, truncated: [T, N] bool. valid: [T, N] bool; False marks the reset rows of NEXT_STEP
-    environments. version: of the weights acted with. episodes: those that finished in these steps.
-    observation_moments, return_moments: of these steps alone, before normalisation; None when off.
+    environments. final_observations: [K, *obs], the true last observations of the K episodes that ended in
+    these steps, and final_rows: [K] int64, the row t * N + n of each, ascending. last_observations: [N, *obs],
+    what the step after these acts on. initial_state: [N, S], the policy's recurrent state before the first
+    step; it is zeroed after every end of an episode and every row that is not valid. version: of the weights
+    acted with. episodes: those that finished in these steps. observation_moments, return_moments: of these
+    steps alone, before normalisation; None when off.
     """
 
     observations: ObservationArray
@@ -56,6 +60,10 @@ class Trajectories:
     terminated: NDArray[np.bool_]
     truncated: NDArray[np.bool_]
     valid: NDArray[np.bool_]
+    final_observations: ObservationArray
+    final_rows: NDArray[np.int64]
+    last_observations: ObservationArray
+    initial_state: NDArray[np.float32]
     version: int
     episodes: EpisodeStats = field(default_factory=EpisodeStats.none)
     observation_moments: Moments | None = None
@@ -65,6 +73,13 @@ class Trajectories:
     def steps(self) -> int:
         """Number of real environment steps: rows that are valid."""
         return int(np.count_nonzero(self.valid))
+
+    def next_observations(self) -> ObservationArray:
+        """The true next observation of every row, [T, N, *obs]: the final one where an episode ended."""
+        following = np.concatenate([self.observations[1:], self.last_observations[None]])
+        flat = following.reshape(-1, *following.shape[2:])
+        flat[self.final_rows] = self.final_observations
+        return following
 
     @classmethod
     def concatenate(cls, items: Sequence[Self]) -> Self:
@@ -78,7 +93,22 @@ class Trajectories:
                 f"trajectories of {lengths} steps cannot stand side by side; collect fragments of one "
                 "length, or compute advantages first, whose rows concatenate freely"
             )
-        return _joined(cls, items, axis=1)
+        if len(items) < 2:
+            return _joined(cls, items)
+        # Rows, and what is kept per sub-environment or per episode end, have no axis N to be joined along.
+        widths = [item.rewards.shape[1] for item in items]
+        rows: list[NDArray[np.int64]] = []
+        for item, width, start in zip(items, widths, np.cumsum([0, *widths[:-1]]), strict=True):
+            times, columns = np.divmod(item.final_rows, width)
+            rows.append(times * sum(widths) + start + columns)
+        ordered = np.argsort(np.concatenate(rows))
+        return replace(
+            _joined(
+                cls, items, axis=1, along_rows=("final_observations", "last_observations", "initial_state")
+            ),
+            final_observations=np.concatenate([item.final_observations for item in items])[ordered],
+            final_rows=np.concatenate(rows)[ordered],
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,9 +215,9 @@ def merged_moments(items: Sequence[Moments | None]) -> Moments | None:
     return merged
 
 
-def _joined(kind: type[B], items: Sequence[B], axis: int = 0) -> B:
-    """One batch of all items: arrays end to end along `axis`, or along their last where they have fewer, the
-    oldest version, and statistics merged.
+def _joined(kind: type[B], items: Sequence[B], axis: int = 0, along_rows: Sequence[str] = ()) -> B:
+    """One batch of all items: arrays end to end along `axis`, or along their last where they have fewer (those
+    named in `along_rows` along the first), the oldest version, and statistics merged.
 
     Raises ValueError if there is no item.
     """
@@ -200,7 +230,8 @@ def _joined(kind: type[B], items: Sequence[B], axis: int = 0) -> B:
         values: list[Any] = [getattr(item, part.name) for item in items]
         first = values[0]
         if isinstance(first, np.ndarray):
-            joined[part.name] = np.concatenate(values, axis=min(axis, first.ndim - 1))
+            along = 0 if part.name in along_rows else min(axis, first.ndim - 1)
+            joined[part.name] = np.concatenate(values, axis=along)
         elif isinstance(first, EpisodeStats):
             joined[part.name] = functools.reduce(EpisodeStats.merged, values)
         elif isinstance(first, int):

@@ -188,7 +188,7 @@ class VectorEnvironment:
         self._resetting = None
         return self._finite(self._encoded(observations))
 
-    def step(self, actions: NDArray[np.int64] | NDArray[np.float32]) -> EnvStep:
+    def step(self, actions: NDArray[np.int64 | np.float32]) -> EnvStep:
         """Take one action in every sub-environment, and restart those whose episode ended.
 
         actions: [N, *act] in the network's form; not written to.

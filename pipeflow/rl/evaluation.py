@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pipeflow.rl.batches import ObservationArray, Weights
 from pipeflow.rl.environments import EnvSpec
 from pipeflow.rl.episodes import EpisodeStats
-from pipeflow.rl.policies import PolicySpec
+from pipeflow.rl.policy import PolicyDescription
 from pipeflow.rl.seeding import derive_seed
 from pipeflow.rl.threads import torch_threads
 
@@ -21,7 +21,9 @@ _MOST_ENVIRONMENTS = 8
 
 
 @torch_threads(1)
-def evaluate(env: EnvSpec, policy: PolicySpec, weights: Weights, episodes: int, seed: int) -> EpisodeStats:
+def evaluate(
+    env: EnvSpec, policy: PolicyDescription, weights: Weights, episodes: int, seed: int
+) -> EpisodeStats:
     """Play exactly `episodes` episodes greedily.
 
     Each sub-environment plays a share that is fixed beforehand: taking whichever episodes end first would
@@ -43,15 +45,18 @@ def evaluate(env: EnvSpec, policy: PolicySpec, weights: Weights, episodes: int, 
     environments = env.make(num_envs, derive_seed(seed, "evaluation"))
     try:
         observations: ObservationArray = environments.reset()
+        state = np.zeros((num_envs, policy.state_width), np.float32)
         while remaining.any():
             moments = weights.observation_moments
-            step = environments.step(
-                actor.greedy(observations if moments is None else moments.normalise(observations))
-            )
+            seen = observations if moments is None else moments.normalise(observations)
+            actions, state = actor.greedy(seen, state)
+            step = environments.step(actions)
             observations = step.observations
             returns[step.valid] += step.rewards[step.valid]
             lengths += step.valid
             ended = (step.terminated | step.truncated) & step.valid
+            if policy.state_width:
+                state = np.where((ended | ~step.valid)[:, None], np.float32(0.0), state)
             if ended.any():
                 counted = ended & (remaining > 0)
                 finished_returns.append(returns[counted])

@@ -23,6 +23,7 @@ from pipeflow.rl import acting
 from pipeflow.rl.batches import ActionArray, ObservationArray
 from pipeflow.rl.distributions import Bernoulli, Categorical, DiagonalGaussian, Distribution, MultiCategorical
 from pipeflow.rl.environments import EnvSpec
+from pipeflow.rl.policy import Acted, StateArray
 from pipeflow.rl.spaces import ActionCodec, Leaf, ObservationCodec, action_codec, observation_codec
 from pipeflow.rl.threads import torch_threads
 
@@ -48,6 +49,11 @@ class PolicySpec:
     hidden: tuple[int, ...] = (64, 64)
     activation: Activation = "tanh"
     shared_trunk: bool = False
+
+    @property
+    def state_width(self) -> int:
+        """Width of the recurrent state: 0, since these policies have no memory."""
+        return 0
 
     @classmethod
     def for_env(
@@ -127,32 +133,18 @@ class ActorCritic(nn.Module):
         distribution, values = self(observations)
         return distribution.log_prob(actions), distribution.entropy(), values
 
-    def act(
-        self, observations: ObservationArray, generator: np.random.Generator
-    ) -> tuple[ActionArray, NDArray[np.float32], NDArray[np.float32]]:
-        """Sample an action for each of N observations.
-
-        observations: [N, *obs], encoded.
-        Returns (actions [N, *act], their log-probabilities [N], values [N]).
-        """
+    def act(self, observations: ObservationArray, state: StateArray, generator: np.random.Generator) -> Acted:
+        """Sample an action for each of N observations: see `Policy.act`."""
         outputs, values = self._acting_outputs(observations)
         actions, log_probs = self._sampled(outputs, generator)
-        return actions, log_probs, values
+        return Acted(actions, log_probs, values, state)
 
-    def greedy(self, observations: ObservationArray) -> NDArray[np.int64] | NDArray[np.float32]:
-        """The most probable action, [N, *act], for each of N observations."""
+    def greedy(self, observations: ObservationArray, state: StateArray) -> tuple[ActionArray, StateArray]:
+        """The most probable action, [N, *act], for each of N observations, and the next state."""
         outputs, _ = self._acting_outputs(observations)
-        match self.spec.actions.kind:
-            case "categorical":
-                return acting.most_probable_categorical(outputs, self.spec.actions.sizes)[:, 0]
-            case "multi_categorical":
-                return acting.most_probable_categorical(outputs, self.spec.actions.sizes)
-            case "bernoulli":
-                return (outputs > 0).astype(np.int64)
-            case "gaussian":
-                return outputs
+        return self._most_probable(outputs), state
 
-    def value(self, observations: ObservationArray) -> NDArray[np.float32]:
+    def value(self, observations: ObservationArray, state: StateArray) -> NDArray[np.float32]:
         """Values [N] of N observations."""
         perceptron = self._fast()
         if perceptron is not None:
@@ -200,6 +192,17 @@ class ActorCritic(nn.Module):
                 return Bernoulli(outputs)
             case "gaussian":
                 return DiagonalGaussian(outputs, self.log_std)
+
+    def _most_probable(self, outputs: NDArray[np.float32]) -> ActionArray:
+        match self.spec.actions.kind:
+            case "categorical":
+                return acting.most_probable_categorical(outputs, self.spec.actions.sizes)[:, 0]
+            case "multi_categorical":
+                return acting.most_probable_categorical(outputs, self.spec.actions.sizes)
+            case "bernoulli":
+                return (outputs > 0).astype(np.int64)
+            case "gaussian":
+                return outputs
 
     def _sampled(
         self, outputs: NDArray[np.float32], generator: np.random.Generator

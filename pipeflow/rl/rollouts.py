@@ -7,6 +7,8 @@ which rows are real, and that statistics are of new data only.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,7 +16,7 @@ from pipeflow.dsl import current_shard
 from pipeflow.rl.batches import ActionArray, ObservationArray, Trajectories, Weights
 from pipeflow.rl.environments import EnvSpec, EnvStep
 from pipeflow.rl.episodes import EpisodeTracker
-from pipeflow.rl.policies import PolicySpec
+from pipeflow.rl.policy import Acted, PolicyDescription, StateArray
 from pipeflow.rl.running_moments import Moments, ReturnTracker
 from pipeflow.rl.seeding import derive_seed
 from pipeflow.rl.threads import torch_threads
@@ -38,7 +40,7 @@ class RolloutWorker:
     def __init__(
         self,
         env: EnvSpec,
-        policy: PolicySpec,
+        policy: PolicyDescription,
         *,
         num_envs: int = 8,
         fragment_length: int = 128,
@@ -59,6 +61,7 @@ class RolloutWorker:
         self._env = env.make(num_envs, derive_seed(seed, "worker", index, "environments"))
         self._generator = np.random.default_rng(derive_seed(seed, "worker", index, "actions"))
         self._policy = policy.build(derive_seed(seed, "policy"))
+        self._state: StateArray = np.zeros((num_envs, policy.state_width), np.float32)
         self._fragment_length = fragment_length
         self._threads = threads
         self._normalise_observations = normalise_observations
@@ -100,37 +103,51 @@ class RolloutWorker:
         truncated = np.empty((steps, num_envs), np.bool_)
         valid = np.empty((steps, num_envs), np.bool_)
         returns = np.empty((steps, num_envs)) if self._normalise_rewards else None
-        finals: list[tuple[int, EnvStep]] = []
+        finals: list[_Finals] = []
+        initial_state = self._state
 
         raw[0] = first
         for t in range(steps):
             if seen is not raw:
                 seen[t] = self._normalised(raw[t])
-            actions[t], log_probs[t], values[t] = self._policy.act(seen[t], self._generator)
+            actions[t], log_probs[t], values[t], state = self._act(seen[t], self._state)
             step = self._env.step(actions[t])
             raw[t + 1], rewards[t] = step.observations, step.rewards
             terminated[t], truncated[t], valid[t] = step.terminated, step.truncated, step.valid
             if len(step.final_indices):
-                finals.append((t, step))
+                finals.append(_Finals(t, step, state[step.final_indices]))
+            self._state = self._kept(state, step)
             self._episodes.update(step.rewards, step.terminated, step.truncated, step.valid)
             if returns is not None:
                 returns[t] = self._returns.update(step.rewards, step.terminated, step.truncated, step.valid)
         self._observations = raw[steps].copy()  # a view would hold the whole fragment in memory
         if seen is not raw:
             seen[steps] = self._normalised(raw[steps])
-        values[steps] = self._policy.value(seen[steps])
+        values[steps] = self._policy.value(seen[steps], self._state)
+        final_observations = np.concatenate(
+            [raw[:0, 0], *(self._normalised(final.step.final_observations) for final in finals)]
+        )
 
         return Trajectories(
             observations=seen[:steps],
             actions=actions,
             log_probs=log_probs,
             values=values[:steps],
-            next_values=self._next_values(values[1:], finals),
+            next_values=self._next_values(values[1:], finals, final_observations),
             rewards=rewards,
             reward_scale=np.full(num_envs, self._reward_scale, np.float32),
             terminated=terminated,
             truncated=truncated,
             valid=valid,
+            final_observations=final_observations,
+            final_rows=np.concatenate(
+                [
+                    np.zeros(0, np.int64),
+                    *(final.time * num_envs + final.step.final_indices for final in finals),
+                ]
+            ),
+            last_observations=seen[steps].copy(),
+            initial_state=initial_state,
             version=self._version,
             episodes=self._episodes.collect(),
             observation_moments=Moments.of(raw[:steps][valid]) if seen is not raw else None,
@@ -141,26 +158,40 @@ class RolloutWorker:
         """Close the environments; the worker cannot sample after it."""
         self._env.close()
 
+    def _act(self, observations: ObservationArray, state: StateArray) -> Acted:
+        """One action for each sub-environment; how actions are drawn is the policy's, or a subclass's."""
+        return self._policy.act(observations, state, self._generator)
+
+    def _kept(self, state: StateArray, step: EnvStep) -> StateArray:
+        """The state to act with next: zeros where an episode begins."""
+        if state.shape[1] == 0:
+            return state
+        restarts = step.terminated | step.truncated | ~step.valid
+        return np.where(restarts[:, None], np.float32(0.0), state)
+
     def _next_values(
-        self, following: NDArray[np.float32], finals: list[tuple[int, EnvStep]]
+        self, following: NDArray[np.float32], finals: list[_Finals], final_observations: ObservationArray
     ) -> NDArray[np.float32]:
         """V of the true next observations: at a truncation the final one, else that of the following row."""
         next_values = following.copy()
-        times: list[NDArray[np.intp]] = []
-        columns: list[NDArray[np.int64]] = []
-        observations: list[ObservationArray] = []
-        for t, step in finals:
-            truncated = step.truncated[step.final_indices]
-            if truncated.any():
-                columns.append(step.final_indices[truncated])
-                times.append(np.full(len(columns[-1]), t))
-                observations.append(step.final_observations[truncated])
-        if observations:
+        truncated = [final.step.truncated[final.step.final_indices] for final in finals]
+        if any(flags.any() for flags in truncated):
+            kept = np.concatenate(truncated)
+            states = np.concatenate([final.states for final in finals])[kept]
+            times = np.concatenate([np.full(len(final.states), final.time) for final in finals])[kept]
+            columns = np.concatenate([final.step.final_indices for final in finals])[kept]
             # All of them at once: one forward pass, however many episodes were truncated.
-            values = self._policy.value(self._normalised(np.concatenate(observations)))
-            next_values[np.concatenate(times), np.concatenate(columns)] = values
+            next_values[times, columns] = self._policy.value(final_observations[kept], states)
         return next_values
 
     def _normalised(self, observations: ObservationArray) -> ObservationArray:
         moments = self._observation_moments
         return observations if moments is None else moments.normalise(observations)
+
+
+class _Finals(NamedTuple):
+    """Episodes that ended at one step of a fragment, with the policy's states behind their last observations."""
+
+    time: int
+    step: EnvStep
+    states: StateArray

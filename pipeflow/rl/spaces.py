@@ -151,7 +151,7 @@ class ActionCodec:
     dtype: np.dtype[np.int64] | np.dtype[np.float32] = field(compare=False)
     _parts: Reals | tuple[tuple[_Path, Indices], ...] = field(compare=False, repr=False)
 
-    def to_env(self, actions: NDArray[np.int64] | NDArray[np.float32]) -> SpaceBatch:
+    def to_env(self, actions: NDArray[np.int64 | np.float32]) -> SpaceBatch:
         """What the environment is given for the network's actions; `actions` is not written to.
 
         actions: [N, *shape]. Indices get the space's `start` added; Gaussian samples are clipped to the

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from pipeflow.rl.batches import ObservationArray
 from pipeflow.rl.policies import Activation, ActorCritic, PolicySpec, to_tensor
+from pipeflow.rl.policy import StateArray
 from pipeflow.rl.spaces import action_codec, observation_codec
 
 VECTOR = spaces.Box(-1.0, 1.0, (3,), np.float32)
@@ -60,6 +61,11 @@ def observed(policy: PolicySpec, rows: int = 6) -> ObservationArray:
     return batch
 
 
+def stateless(batch: ObservationArray) -> StateArray:
+    """The recurrent state of a policy that has none."""
+    return np.zeros((len(batch), 0), np.float32)
+
+
 def shaken(policy: ActorCritic, seed: int = 0) -> ActorCritic:
     """The policy far from its initial near-uniform outputs, so that a mistake in them would show."""
     generator = torch.Generator().manual_seed(seed)
@@ -74,14 +80,14 @@ def shaken(policy: ActorCritic, seed: int = 0) -> ActorCritic:
 def test_acting_and_evaluating_agree(observations: str, actions: str) -> None:
     policy_spec = spec(observations, actions)
     policy, batch = shaken(policy_spec.build(seed=1)), observed(policy_spec)
-    taken, log_probs, values = policy.act(batch, np.random.default_rng(2))
+    taken, log_probs, values, _ = policy.act(batch, stateless(batch), np.random.default_rng(2))
     assert taken.shape == (6, *policy_spec.actions.shape)
     assert taken.dtype == policy_spec.actions.dtype
     assert log_probs.dtype == values.dtype == np.float32
     evaluated, entropies, evaluated_values = policy.evaluate(to_tensor(batch, "cpu"), torch.from_numpy(taken))
     np.testing.assert_allclose(evaluated.detach().numpy(), log_probs, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(evaluated_values.detach().numpy(), values, rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(policy.value(batch), values, rtol=1e-6)
+    np.testing.assert_allclose(policy.value(batch, stateless(batch)), values, rtol=1e-6)
     assert entropies.shape == (6,)
 
 
@@ -90,7 +96,7 @@ def test_greedy_takes_the_mode(actions: str) -> None:
     policy_spec = spec("vector", actions)
     policy, batch = shaken(policy_spec.build(seed=1)), observed(policy_spec)
     distribution, _ = policy(to_tensor(batch, "cpu"))
-    greedy = policy.greedy(batch)
+    greedy = policy.greedy(batch, stateless(batch))[0]
     assert greedy.shape == (6, *policy_spec.actions.shape)
     np.testing.assert_allclose(greedy, distribution.mode.detach().numpy(), rtol=1e-4, atol=1e-5)
 
@@ -109,21 +115,27 @@ def test_numpy_and_torch_give_one_result(shared_trunk: bool, activation: Activat
     policy, batch = shaken(policy_spec.build(seed=0)), observed(policy_spec)
     with torch.no_grad():
         distribution, values = policy(to_tensor(batch, "cpu"))
-    np.testing.assert_allclose(policy.greedy(batch), distribution.mode.numpy(), rtol=1e-4, atol=1e-6)
-    np.testing.assert_allclose(policy.value(batch), values.numpy(), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(
+        policy.greedy(batch, stateless(batch))[0], distribution.mode.numpy(), rtol=1e-4, atol=1e-6
+    )
+    np.testing.assert_allclose(policy.value(batch, stateless(batch)), values.numpy(), rtol=1e-4, atol=1e-6)
 
 
 def test_a_policy_without_hidden_layers_is_linear() -> None:
     policy_spec = PolicySpec(observation_codec(VECTOR), action_codec(ACTIONS["categorical"]), hidden=())
     policy, batch = policy_spec.build(seed=0), observed(policy_spec)
     np.testing.assert_allclose(
-        policy.value(batch), (batch @ policy.value_head.weight.detach().numpy().T)[:, 0], rtol=1e-5
+        policy.value(batch, stateless(batch)),
+        (batch @ policy.value_head.weight.detach().numpy().T)[:, 0],
+        rtol=1e-5,
     )
 
 
 def assert_same_outputs(one: ActorCritic, other: ActorCritic, batch: ObservationArray) -> None:
-    np.testing.assert_array_equal(one.value(batch), other.value(batch))
-    np.testing.assert_array_equal(one.greedy(batch), other.greedy(batch))
+    np.testing.assert_array_equal(one.value(batch, stateless(batch)), other.value(batch, stateless(batch)))
+    np.testing.assert_array_equal(
+        one.greedy(batch, stateless(batch))[0], other.greedy(batch, stateless(batch))[0]
+    )
 
 
 @pytest.mark.parametrize("observations", OBSERVATIONS)
@@ -131,7 +143,7 @@ def test_loaded_parameters_act_alike(observations: str) -> None:
     policy_spec = spec(observations, "gaussian")
     learner, worker = shaken(policy_spec.build(seed=0)), policy_spec.build(seed=1)
     batch = observed(policy_spec)
-    worker.value(batch)  # whatever it keeps from acting must not outlive the load
+    worker.value(batch, stateless(batch))  # whatever it keeps from acting must not outlive the load
     parameters = learner.parameters_numpy()
     for array in parameters.values():
         array.setflags(write=False)
@@ -166,12 +178,12 @@ def test_foreign_parameters_are_refused_whole() -> None:
 def test_acting_follows_an_update_in_place() -> None:
     policy_spec = spec()
     policy, batch = policy_spec.build(seed=0), observed(policy_spec)
-    before = policy.value(batch)
+    before = policy.value(batch, stateless(batch))
     shaken(policy)
     with torch.no_grad():
         _, values = policy(to_tensor(batch, "cpu"))
     assert not np.allclose(before, values.numpy())
-    np.testing.assert_allclose(policy.value(batch), values.numpy(), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(policy.value(batch, stateless(batch)), values.numpy(), rtol=1e-4, atol=1e-6)
 
 
 Moved: TypeAlias = Callable[[ActorCritic], ActorCritic]
@@ -194,11 +206,11 @@ def in_half_and_back(policy: ActorCritic) -> ActorCritic:
 def test_acting_uses_the_parameters_after_they_moved(moved: Moved) -> None:
     policy_spec = spec()
     policy, batch = policy_spec.build(seed=0), observed(policy_spec)
-    policy.value(batch)
+    policy.value(batch, stateless(batch))
     other = shaken(moved(policy))
     with torch.no_grad():
         _, values = other(to_tensor(batch, "cpu"))
-    np.testing.assert_allclose(other.value(batch), values.numpy(), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(other.value(batch, stateless(batch)), values.numpy(), rtol=1e-4, atol=1e-6)
 
 
 def test_a_seed_fixes_the_parameters_and_leaves_the_global_generator_alone() -> None:

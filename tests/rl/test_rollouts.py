@@ -78,7 +78,7 @@ def value_of(*counts: float) -> NDArray[np.float32]:
     """What the initial policy of seed 0 thinks of these observations."""
     policy = POLICY.build(seed=0)
     policy.load_numpy(PPOLearner(POLICY, seed=0).weights().parameters)
-    return policy.value(np.array(counts, np.float32)[:, None])
+    return policy.value(np.array(counts, np.float32)[:, None], np.zeros((len(counts), 0), np.float32))
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -97,6 +97,21 @@ def test_two_episodes_are_the_same_however_the_environment_resets(mode: Autorese
         np.testing.assert_allclose(fragment.next_values[real, column], value_of(1, 2, 3, 1, 2, 3), atol=1e-6)
     assert fragment.episodes.returns.tolist() == [3.0] * 4
     assert fragment.episodes.lengths.tolist() == [3] * 4
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_next_observations_are_the_true_ones(mode: AutoresetMode) -> None:
+    fragment = counted(mode, steps=5 if mode is AutoresetMode.NEXT_STEP else 4)
+    following = fragment.next_observations()
+    for column in range(2):
+        real = fragment.valid[:, column]
+        assert fragment.observations[real, column, 0].tolist() == [0, 1, 2, 0]
+        assert following[real, column, 0].tolist() == [1, 2, 3, 1]
+    assert fragment.last_observations[:, 0].tolist() == [1, 1]
+    side_by_side = Trajectories.concatenate([fragment, fragment])
+    np.testing.assert_array_equal(
+        side_by_side.next_observations(), np.concatenate([following, following], axis=1)
+    )
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -159,7 +174,9 @@ def test_a_worker_starts_with_the_weights_of_the_learner_of_its_seed() -> None:
     fragment = RolloutWorker(CARTPOLE, CARTPOLE_POLICY, fragment_length=4, seed=5).sample()
     policy = CARTPOLE_POLICY.build(seed=0)
     policy.load_numpy(PPOLearner(CARTPOLE_POLICY, seed=5).weights().parameters)
-    np.testing.assert_allclose(policy.value(fragment.observations[0]), fragment.values[0], atol=1e-6)
+    np.testing.assert_allclose(
+        policy.value(fragment.observations[0], fragment.initial_state), fragment.values[0], atol=1e-6
+    )
 
 
 def test_new_weights_act_from_the_next_fragment_on() -> None:

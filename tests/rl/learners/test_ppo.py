@@ -33,7 +33,7 @@ def acted(spec: PolicySpec, rows: int, seed: int = 0) -> Advantages:
     policy = spec.build(seed=0)
     policy.load_numpy(learner.weights().parameters)
     observations = rng.normal(size=(rows, 3)).astype(np.float32)
-    actions, log_probs, values = policy.act(observations, rng)
+    actions, log_probs, values, _ = policy.act(observations, np.zeros((rows, 0), np.float32), rng)
     return Advantages(
         observations=observations,
         actions=actions,

@@ -1,0 +1,79 @@
+"""What a policy is to those who act with it: a description that travels, and a module that is built from it.
+
+Apart from the policies themselves, of which there are several (actor-critics, action values), so that rollout
+workers and evaluation know none of them. Everything here is numpy; how a policy is trained is its learner's
+affair. A policy without memory has a recurrent state of width 0, so nobody asks whether there is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeflow.rl.batches import ActionArray, ObservationArray
+from pipeflow.rl.spaces import ObservationCodec
+
+StateArray = NDArray[np.float32]
+"""Recurrent states [N, S], zeros at the start of an episode; S is 0 for a policy without memory."""
+
+
+class Acted(NamedTuple):
+    """What acting on N observations gave.
+
+    actions: [N, *act]. log_probs: [N], of these actions under the distribution that they were drawn from.
+    values: [N], of the observations. state: [N, S], to act with next.
+    """
+
+    # A tuple, because one is made at every step and a frozen dataclass takes many times as long to make.
+    actions: ActionArray
+    log_probs: NDArray[np.float32]
+    values: NDArray[np.float32]
+    state: StateArray
+
+
+class Policy(Protocol):
+    """A policy that was built."""
+
+    def act(self, observations: ObservationArray, state: StateArray, generator: np.random.Generator) -> Acted:
+        """Draw an action for each of N observations. The arguments are not written to."""
+        ...
+
+    def greedy(self, observations: ObservationArray, state: StateArray) -> tuple[ActionArray, StateArray]:
+        """The best action, [N, *act], for each of N observations, and the next state [N, S]."""
+        ...
+
+    def value(self, observations: ObservationArray, state: StateArray) -> NDArray[np.float32]:
+        """Values [N] of N observations."""
+        ...
+
+    def parameters_numpy(self) -> dict[str, NDArray[np.generic]]:
+        """A copy of every tensor by name, buffers too."""
+        ...
+
+    def load_numpy(self, parameters: Mapping[str, NDArray[np.generic]]) -> None:
+        """Overwrite every tensor with `parameters`, which are copied.
+
+        Raises ValueError if a name is missing or unknown, or a shape differs: then nothing has been written.
+        """
+        ...
+
+
+class PolicyDescription(Protocol):
+    """What a policy is, before it is built; the same seed builds the same parameters everywhere."""
+
+    @property
+    def observations(self) -> ObservationCodec:
+        """How observations are encoded."""
+        ...
+
+    @property
+    def state_width(self) -> int:
+        """Width S of the recurrent state; 0 without memory."""
+        ...
+
+    def build(self, seed: int, device: str = "cpu") -> Policy:
+        """The policy, its parameters drawn from `seed` alone."""
+        ...
