@@ -13,25 +13,26 @@ from pipeflow.dsl.errors import (
     RunError,
     StageError,
 )
-from pipeflow.dsl.gates import Gate, drain, every, take, tap, until
+from pipeflow.dsl.gates import Gate, drain, every, once_per_steps, take, tap, until
 from pipeflow.dsl.gathers import Gather, gather_async, gather_rounds, gather_sync, max_lag
-from pipeflow.dsl.messages import HasWeights, TakesWeights, sync_weights
+from pipeflow.dsl.gating import HasSteps
+from pipeflow.dsl.grouping import Concatenable, batch, concat, flatten, shuffle
+from pipeflow.dsl.messages import (
+    HasTarget,
+    HasWeights,
+    TakesWeights,
+    reply,
+    reply_weights,
+    sync_weights,
+    update_target,
+)
+from pipeflow.dsl.pacing import buffer, every_seconds, throttle
+from pipeflow.dsl.sharding import Scatter, select_shards
 from pipeflow.dsl.signals import Ended, NotReady, current_shard
 from pipeflow.dsl.sourced import Source, Sourced
 from pipeflow.dsl.sources import from_items, from_shards
 from pipeflow.dsl.streams import Merged, Operator, ParallelStream, Stream
-from pipeflow.dsl.transforms import (
-    Concatenable,
-    Expand,
-    ExpansionOf,
-    Stage,
-    batch,
-    concat,
-    expand,
-    flat_map,
-    flatten,
-    stage,
-)
+from pipeflow.dsl.transforms import Expand, ExpansionOf, Stage, expand, flat_map, stage
 
 __all__ = [
     "ActorDiedError",
@@ -44,6 +45,8 @@ __all__ = [
     "ExpansionOf",
     "Gate",
     "Gather",
+    "HasSteps",
+    "HasTarget",
     "HasWeights",
     "Merged",
     "NotReady",
@@ -53,6 +56,7 @@ __all__ = [
     "Placed",
     "PlanError",
     "RunError",
+    "Scatter",
     "Send",
     "Source",
     "Sourced",
@@ -62,10 +66,12 @@ __all__ = [
     "TakesWeights",
     "actors",
     "batch",
+    "buffer",
     "concat",
     "current_shard",
     "drain",
     "every",
+    "every_seconds",
     "expand",
     "flat_map",
     "flatten",
@@ -76,9 +82,16 @@ __all__ = [
     "gather_sync",
     "group_of",
     "max_lag",
+    "once_per_steps",
+    "reply",
+    "reply_weights",
+    "select_shards",
+    "shuffle",
     "stage",
     "sync_weights",
     "take",
     "tap",
+    "throttle",
     "until",
+    "update_target",
 ]

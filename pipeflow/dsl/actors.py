@@ -19,10 +19,12 @@ from pipeflow.dsl.checks import check_fits, check_method, check_own_shards, chec
 from pipeflow.dsl.item_types import name_of, returned_type, taken_type
 from pipeflow.dsl.nodes import Group
 from pipeflow.dsl.operands import TakenBy, expect_either, expect_stream, grown, regrown
+from pipeflow.dsl.sharding import Scatter
 from pipeflow.dsl.signals import Ended, NotReady
 from pipeflow.dsl.sites import call_site, operator_site
 from pipeflow.dsl.sourced import Sourced
 from pipeflow.dsl.streams import Operator, ParallelStream, Stream
+from pipeflow.dsl.trees import groups_of
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -51,6 +53,7 @@ class Placed(Operator, Generic[A_contra, B_co, W_contra]):
     method: Callable[[Any, A_contra], B_co]
     in_flight: int = 1
     ordered: bool = True
+    times: int = 1
 
     @overload
     def __ror__(self, left: Stream[Sourced[A_contra, V]], /) -> Stream[Sourced[B_co, V]]: ...
@@ -62,18 +65,29 @@ class Placed(Operator, Generic[A_contra, B_co, W_contra]):
         site = operator_site(self.site)
         stream = expect_either(left, self)
         check_own_shards(stream.node, self.group, self.name, site)
-        check_fits(stream.node, taken_type(self.method, 1), self.name, site, source_apart=True)
-        node = nodes.Place(
-            name=self.name,
-            site=site,
-            item_type=returned_type(self.method),
-            input=stream.node,
-            group=self.group,
-            method=self.method,
-            max_in_flight=self.in_flight,
-            ordered=self.ordered,
-        )
+        node, takes = stream.node, taken_type(self.method, 1)
+        for turn in range(1, self.times + 1):
+            check_fits(node, takes, self.name, site, source_apart=True)
+            node = nodes.Place(
+                name=self.name if self.times == 1 else f"{self.name} {turn}/{self.times}",
+                site=site,
+                item_type=returned_type(self.method),
+                input=node,
+                group=self.group,
+                method=self.method,
+                max_in_flight=self.in_flight,
+                ordered=self.ordered,
+            )
         return grown(stream, node)
+
+    def repeat(self: Placed[A, A, W], times: int, /) -> Placed[A, A, W]:
+        """So many of these stages in a row, each taking what the one before it made: an inner loop.
+
+        Raises:
+            ValueError: `times` is below 1.
+        """
+        check_positive(times, "repeat(times)")
+        return dataclasses.replace(self, times=self.times * times)
 
     def max_in_flight(self, count: int, /) -> Self:
         """Let `count` items be in the actors at once; the default of 1 keeps a barrier upstream exact.
@@ -147,6 +161,29 @@ class Actors(Generic[W]):
         return Placed(
             name=f"{self.group.name}.stage({name_of(method)})", site=site, group=self.group, method=method
         )
+
+    def scatter(self) -> Scatter[W]:
+        """Spread a stream over the actors, item k to actor ``k % count``, where it goes on as their shards.
+
+        With ``gather_rounds() | group.broadcast()`` it is how learners share the work of an update::
+
+            batches | learners.scatter() | learners.stage(Learner.gradients)
+            | gather_rounds() | learners.broadcast() | Gradients.mean | learners.stage(Learner.apply)
+            | gather_rounds()
+
+        What follows up to the gather, which is one in rounds, gives one output for every input.
+        """
+        name = f"{self.group.name}.scatter()"
+        return Scatter(name=name, site=call_site(), group=self.group, to_all=False)
+
+    def broadcast(self) -> Scatter[W]:
+        """Give every item of a stream to all of the actors, where it goes on as their shards; see `scatter`.
+
+        ``gather_rounds() | group.broadcast() | mean`` is an all-reduce: the driver hands references around and
+        reads none of the data.
+        """
+        name = f"{self.group.name}.broadcast()"
+        return Scatter(name=name, site=call_site(), group=self.group, to_all=True)
 
     def send(self, method: Callable[[W, A], object], /) -> Send[A]:
         """Pass items on, and send each to all actors; messages take effect in the order sent (law 9)."""
@@ -222,7 +259,7 @@ def group_of(plan: Stream[Any], actor_class: type[W]) -> Actors[W]:
     Raises:
         LookupError: the plan has no such group, or several.
     """
-    groups = nodes.groups_of(plan.node)
+    groups = groups_of(plan.node)
     found = [g for g in groups if isinstance(g.factory, type) and issubclass(g.factory, actor_class)]
     if len(found) != 1:
         known = ", ".join(group.name for group in groups) or "none"

@@ -12,8 +12,9 @@ import sys
 from pipeflow.dsl import nodes
 from pipeflow.dsl.errors import PlanError
 from pipeflow.dsl.item_types import ItemType, fits, show
-from pipeflow.dsl.nodes import Function, Group, Node, producers_of, walk
+from pipeflow.dsl.nodes import Function, Group, Node, producers_of
 from pipeflow.dsl.sites import Site
+from pipeflow.dsl.trees import walk
 
 
 def check_fits(
@@ -80,6 +81,46 @@ def check_own_shards(upstream: Node, group: Group, stage: str, site: Site) -> No
             message = (
                 f"{site}: {stage} runs in {group.name} ({group.site}), but the shards of {upstream.name} "
                 f"({upstream.site}) are in other actors, {other.name} ({other.site}); gather them first"
+            )
+            raise PlanError(message)
+
+
+def check_counts(branch: Node, site: Site) -> None:
+    """Refuse a branch whose items, drained ones too, are known to have no `steps` to count."""
+    for node in [branch] if not branch.drained else [n for n in walk(branch) if isinstance(n, nodes.Drain)]:
+        counted = node.input if isinstance(node, nodes.Drain) else node
+        if isinstance(counted.item_type, type) and not hasattr(counted.item_type, "steps"):
+            fields = getattr(counted.item_type, "__annotations__", {})
+            if "steps" not in fields:
+                message = (
+                    f"{site}: by_steps counts the steps of items, but {counted.name} ({counted.site}) delivers "
+                    f"{show(counted.item_type)}, which has none; use round_robin, or a stage that makes such items"
+                )
+                raise PlanError(message)
+
+
+def check_rounds(upstream: Node, mode: nodes.GatherMode, gather: str, site: Site) -> None:
+    """Refuse a gather of a scattered stream that is not in rounds, or for which some items may give no output."""
+    steps: list[Node] = []
+    node = upstream
+    while isinstance(node, nodes.OneInput) and not isinstance(node, nodes.Scatter):
+        steps.append(node)
+        node = node.input
+    if isinstance(node, nodes.ParallelUnion):
+        for branch in node.branches:
+            check_rounds(branch, mode, gather, site)
+    if not isinstance(node, nodes.Scatter):
+        return
+    if mode == "async":
+        message = (
+            f"{site}: {gather} would part the shards of {node.name} ({node.site}); gather them in rounds"
+        )
+        raise PlanError(message)
+    for step in steps:
+        if not isinstance(step, nodes.Apply | nodes.Place):
+            message = (
+                f"{site}: {step.name} ({step.site}) may give no output for an item of {node.name} ({node.site}), "
+                "and the shards would wait for one another; put it behind the gather"
             )
             raise PlanError(message)
 

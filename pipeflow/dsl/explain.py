@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from pipeflow.dsl import nodes
 from pipeflow.dsl.item_types import show
-from pipeflow.dsl.nodes import Node, walk
+from pipeflow.dsl.nodes import Node
+from pipeflow.dsl.trees import walk
 
 
 def explain(root: Node) -> str:

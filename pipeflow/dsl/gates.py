@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, Never, TypeVar, final, overload
 
-from pipeflow.dsl import nodes
+from pipeflow.dsl import gating, nodes
 from pipeflow.dsl.checks import check_not_drained, check_positive
 from pipeflow.dsl.gating import EveryNth, Taking, tap_node, until_node
 from pipeflow.dsl.item_types import name_of
@@ -34,18 +34,9 @@ class Gate(Operator):
     @overload
     def __ror__(self, left: ParallelStream[T, W], /) -> ParallelStream[T, W]: ...
     def __ror__(self, left: Any, /) -> Any:
-        stream = expect_either(left, self)
-        site = operator_site(self.site)
+        stream, site = expect_either(left, self), operator_site(self.site)
         check_not_drained(stream.node, self.name, site)
-        node = nodes.Gate(
-            name=self.name,
-            site=site,
-            item_type=stream.node.item_type,
-            input=stream.node,
-            factory=self.factory,
-            reads=False,
-        )
-        return grown(stream, node)
+        return grown(stream, _gate(stream.node, self.name, site, self.factory, reads=False))
 
 
 def take(count: int) -> Gate:
@@ -68,6 +59,39 @@ def every(n: int) -> Gate:
     """
     check_positive(n, "every(n)")
     return Gate(name=f"every({n})", factory=functools.partial(EveryNth, n))
+
+
+Counted = TypeVar("Counted", bound=gating.HasSteps)
+
+
+@final
+@dataclass(frozen=True, kw_only=True, repr=False)
+class OncePerSteps(Operator):
+    """See `once_per_steps`."""
+
+    steps: int
+
+    @overload
+    def __ror__(self, left: Stream[Counted], /) -> Stream[Counted]: ...
+    @overload
+    def __ror__(self, left: ParallelStream[Counted, W], /) -> ParallelStream[Counted, W]: ...
+    def __ror__(self, left: Any, /) -> Any:
+        stream, site = expect_either(left, self), operator_site(self.site)
+        check_not_drained(stream.node, self.name, site)
+        factory = functools.partial(gating.OncePerSteps, self.steps)
+        return grown(stream, _gate(stream.node, self.name, site, factory, reads=True))
+
+
+def once_per_steps(steps: int) -> OncePerSteps:
+    """An item each time that `steps` environment steps have gone by, counted by the items' own `steps`.
+
+    The item that completes them passes, the others are dropped, and counting begins anew.
+
+    Raises:
+        ValueError: `steps` is below 1.
+    """
+    check_positive(steps, "once_per_steps(steps)")
+    return OncePerSteps(name=f"once_per_steps({steps})", steps=steps)
 
 
 @final
@@ -127,3 +151,11 @@ class Drain(Operator):
 drain = Drain(site=Site(__file__, 0))
 """Consume a branch for its side effects: ``Stream[T] | drain`` is ``Stream[Never]``, so in a union with
 another branch only that one's type remains (law 13)."""
+
+
+def _gate(
+    upstream: nodes.Node, name: str, site: Site, factory: Callable[[], nodes.Gating], *, reads: bool
+) -> nodes.Gate:
+    return nodes.Gate(
+        name=name, site=site, item_type=upstream.item_type, input=upstream, factory=factory, reads=reads
+    )

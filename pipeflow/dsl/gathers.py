@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar, final
 
 from pipeflow.dsl import nodes
-from pipeflow.dsl.checks import check_positive
+from pipeflow.dsl.checks import check_positive, check_rounds
 from pipeflow.dsl.errors import PlanError
 from pipeflow.dsl.item_types import list_of
 from pipeflow.dsl.nodes import GatherMode
@@ -137,11 +137,12 @@ def max_lag(versions: int, *, wait: bool = False) -> MaxLag:
 def _gathered(
     operator: Operator, left: object, mode: GatherMode, num_async: int, with_source: bool = False
 ) -> Stream[Any]:
-    upstream = expect_parallel(left, operator).node
+    upstream, site = expect_parallel(left, operator).node, operator_site(operator.site)
+    check_rounds(upstream, mode, operator.name, site)
     return Stream(
         nodes.Gather(
             name=operator.name,
-            site=operator_site(operator.site),
+            site=site,
             item_type=list_of(upstream.item_type) if mode == "rounds" else upstream.item_type,
             input=upstream,
             mode=mode,

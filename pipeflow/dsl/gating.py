@@ -7,13 +7,22 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from pipeflow.dsl import nodes
 from pipeflow.dsl.checks import check_fits
 from pipeflow.dsl.item_types import ItemType, name_of, taken_type
 from pipeflow.dsl.nodes import Node
 from pipeflow.dsl.sites import Site
+
+
+class HasSteps(Protocol):
+    """A batch or report that counts its steps."""
+
+    @property
+    def steps(self) -> int:
+        """How many environment steps it stands for."""
+        ...
 
 
 class Filtering:
@@ -80,6 +89,23 @@ class EveryNth:
     def admit(self, item: object, /) -> bool:
         self._seen += 1
         return self._seen % self._n == 0
+
+
+class OncePerSteps:
+    """Admits an item when those since the last admitted one hold at least `steps` steps together."""
+
+    closed = False
+
+    def __init__(self, steps: int) -> None:
+        self._every = steps
+        self._steps = 0
+
+    def admit(self, item: HasSteps, /) -> bool:
+        self._steps += item.steps
+        if self._steps < self._every:
+            return False
+        self._steps = 0
+        return True
 
 
 def filter_node(node: Node, predicate: Callable[[Any], bool], site: Site) -> nodes.Gate:

@@ -133,6 +133,11 @@ def list_of(item_type: ItemType) -> ItemType:
     return list if item_type is UNKNOWN else list[item_type]  # type: ignore[valid-type]  # built at run time
 
 
+def pair_of(left: ItemType, right: ItemType) -> ItemType:
+    """``tuple[left, right]``, or plain ``tuple`` where one of them is unknown."""
+    return tuple if UNKNOWN in (left, right) else tuple[left, right]  # type: ignore[valid-type]  # as above
+
+
 def union_of(item_types: list[ItemType]) -> ItemType:
     """The union of the types; drained branches, whose type is ``Never``, do not count."""
     kept = [item_type for item_type in item_types if item_type is not Never]

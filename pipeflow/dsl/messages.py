@@ -1,4 +1,4 @@
-"""Messages to actors that are part of a plan: `sync_weights`.
+"""Messages to actors that are part of a plan: weights to all workers or to one, and target networks.
 
 Weights travel as a visible edge of the plan rather than as a side effect of a training step, and by reference:
 the driver never holds them.
@@ -8,18 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar, final
+from typing import Any, Generic, Protocol, TypeVar, final, overload
 
 from pipeflow.dsl import nodes
 from pipeflow.dsl.actors import Actors
 from pipeflow.dsl.checks import check_not_drained, check_positive
 from pipeflow.dsl.errors import PlanError
+from pipeflow.dsl.item_types import name_of
 from pipeflow.dsl.nodes import Group
 from pipeflow.dsl.operands import expect_stream
-from pipeflow.dsl.sites import call_site, operator_site
+from pipeflow.dsl.replies import check_sourced, reply_node
+from pipeflow.dsl.sites import Site, call_site, operator_site
+from pipeflow.dsl.sourced import Sourced
 from pipeflow.dsl.streams import Operator, Stream
 
 T = TypeVar("T")
+A = TypeVar("A")
+V = TypeVar("V")
+W = TypeVar("W")
+Message = TypeVar("Message")
+A_contra = TypeVar("A_contra", contravariant=True)
+W_contra = TypeVar("W_contra", contravariant=True)
 Wt_co = TypeVar("Wt_co", covariant=True)
 Wt_contra = TypeVar("Wt_contra", contravariant=True)
 
@@ -91,14 +100,8 @@ def sync_weights(learner: Actors[Learner], workers: Actors[Worker], *, every: in
     """
     check_positive(every, "sync_weights(every)")
     site = call_site()
-    get, set_ = _method(learner.group, "weights", site), _method(workers.group, "set_weights", site)
-    if learner.group.count != 1:
-        name, count = learner.group.name, learner.group.count
-        message = (
-            f"{site}: sync_weights takes one learner's weights, but {name} ({learner.group.site}) are {count} "
-            "actors; make it actors(..., 1, ...)"
-        )
-        raise PlanError(message)
+    get = _weights_of(learner.group, "sync_weights", site)
+    set_ = _method(workers.group, "set_weights", "sync_weights", site)
     suffix = f", every={every}" if every > 1 else ""
     return SyncWeights(
         name=f"sync_weights({learner.group.name}, {workers.group.name}{suffix})",
@@ -111,10 +114,169 @@ def sync_weights(learner: Actors[Learner], workers: Actors[Worker], *, every: in
     )
 
 
-def _method(group: Group, name: str, site: object) -> Callable[..., object]:
+@final
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ReplyWeights(Operator):
+    """See `reply_weights`."""
+
+    learner: Group
+    get: Callable[..., object]
+    every: int
+
+    def __ror__(self, left: Stream[Sourced[T, Worker]], /) -> Stream[T]:
+        stream, site = expect_stream(left, self), operator_site(self.site)
+        check_not_drained(stream.node, self.name, site)
+        check_sourced(stream.node, self.name, site)
+        for group in nodes.producers_of(stream.node):
+            _method(group, "set_weights", "reply_weights", site)
+        return Stream(
+            nodes.ReplyWeights(
+                name=self.name,
+                site=site,
+                item_type=stream.node.item_type,
+                input=stream.node,
+                learner=self.learner,
+                get=self.get,
+                set=_set_weights,
+                every=self.every,
+            )
+        )
+
+
+def reply_weights(learner: Actors[Learner], *, every: int = 1) -> ReplyWeights:
+    """Send the learner's weights to just the workers that an item came from, and pass the plain item on (law 9).
+
+    A worker gets them after every n-th item of its own, before the item is delivered, and all workers once at the
+    start. The items must be `Sourced`: gather them with ``.with_source()``.
+
+    Args:
+        learner: a group of one actor with ``weights()``.
+        every: after how many items of a worker.
+
+    Raises:
+        PlanError: there are several learners, or one of the two has not the method that it needs.
+        ValueError: `every` is below 1.
+    """
+    check_positive(every, "reply_weights(every)")
+    get = _weights_of(learner.group, "reply_weights", call_site())
+    suffix = f", every={every}" if every > 1 else ""
+    name = f"reply_weights({learner.group.name}{suffix})"
+    return ReplyWeights(name=name, learner=learner.group, get=get, every=every)
+
+
+@final
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Reply(Operator, Generic[A_contra, W_contra]):
+    """See `reply`."""
+
+    method: Callable[..., object]
+    message: Callable[[A_contra], object] | None
+
+    # In a type variable of the method, since that of the class may not be returned.
+    def __ror__(self: Reply[A, V], left: Stream[Sourced[A, V]], /) -> Stream[A]:
+        node, site = expect_stream(left, self).node, operator_site(self.site)
+        return Stream(reply_node(node, self.method, self.message, site, self.name))
+
+
+@overload
+def reply(method: Callable[[W, A], object], /) -> Reply[A, W]: ...
+@overload
+def reply(method: Callable[[W, Message], object], message: Callable[[A], Message], /) -> Reply[A, W]: ...
+def reply(
+    method: Callable[[Any, Any], object], message: Callable[[Any], object] | None = None, /
+) -> Reply[Any, Any]:
+    """Answer just the actors that each item came from, and pass the plain item on (law 9).
+
+    With a lambda write ``stream.reply(method, lambda report: ...)``, where its parameter's type is inferred.
+
+    Args:
+        method: the method of the source's class that takes the message, such as ``Replay.update_priorities``.
+        message: makes the message from the item; without it the item itself is sent.
+    """
+    name = f"reply({name_of(method)})"
+    return Reply(name=name, site=call_site(), method=method, message=message)
+
+
+class HasTarget(Protocol):
+    """A learner with a target network."""
+
+    def update_target(self) -> None:
+        """Let the target network be what the network is now."""
+        ...
+
+
+Targeting = TypeVar("Targeting", bound=HasTarget)
+
+
+@final
+@dataclass(frozen=True, kw_only=True, repr=False)
+class UpdateTarget(Operator):
+    """See `update_target`."""
+
+    learner: Group
+    method: Callable[..., object]
+    every: int
+
+    def __ror__(self, left: Stream[T], /) -> Stream[T]:
+        stream: Stream[T] = expect_stream(left, self)
+        site = operator_site(self.site)
+        check_not_drained(stream.node, self.name, site)
+        return Stream(
+            nodes.Notify(
+                name=self.name,
+                site=site,
+                item_type=stream.node.item_type,
+                input=stream.node,
+                group=self.learner,
+                method=self.method,
+                every=self.every,
+            )
+        )
+
+
+def update_target(learner: Actors[Targeting], *, every: int = 1) -> UpdateTarget:
+    """Let the learner's target network follow, after every n-th item that passes (law 9).
+
+    Args:
+        learner: actors with ``update_target()``.
+        every: after how many items, for instance updates.
+
+    Raises:
+        PlanError: the learner has no such method.
+        ValueError: `every` is below 1.
+    """
+    check_positive(every, "update_target(every)")
+    site = call_site()
+    suffix = f", every={every}" if every > 1 else ""
+    return UpdateTarget(
+        name=f"update_target({learner.group.name}{suffix})",
+        site=site,
+        learner=learner.group,
+        method=_method(learner.group, "update_target", "update_target", site),
+        every=every,
+    )
+
+
+def _set_weights(worker: TakesWeights[Any], weights: object) -> None:
+    worker.set_weights(weights)
+
+
+def _weights_of(learner: Group, operator: str, site: Site) -> Callable[..., object]:
+    """The method that answers with the one learner's weights."""
+    get = _method(learner, "weights", operator, site)
+    if learner.count != 1:
+        message = (
+            f"{site}: {operator} takes one learner's weights, but {learner.name} ({learner.site}) are "
+            f"{learner.count} actors; make it actors(..., 1, ...)"
+        )
+        raise PlanError(message)
+    return get
+
+
+def _method(group: Group, name: str, operator: str, site: Site) -> Callable[..., object]:
     """The method that the protocols above ask for, as a function of the actor."""
     found: Callable[..., object] | None = getattr(group.factory, name, None)
     if not callable(found):
-        message = f"{site}: sync_weights needs {group.name} ({group.site}) to have a method {name}"
+        message = f"{site}: {operator} needs {group.name} ({group.site}) to have a method {name}"
         raise PlanError(message)
     return found

@@ -5,13 +5,13 @@ do `explain` and `to_mermaid`. Two nodes are the same only if they are the same 
 written twice is two stages.
 
 Where later operators go: a source, a transform, a gate or a message is a new `Operator` over the nodes that
-are here (`n_step` is an `Expand`, `every_seconds` a `Gate`); what is concurrent in a new way is a new node
+are here (`shuffle` is an `Expand`, `once_per_steps` a `Gate`); what is concurrent in a new way is a new node
 beside `Union` and `Share`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Never, Protocol
 
@@ -182,6 +182,22 @@ class Expand(OneInput):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
+class Batch(Expand):
+    """Lists of `size` consecutive items. Its items may stay where they are: the driver reads none of them."""
+
+    keeps_source: ClassVar[bool] = True
+    size: int
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Concat(Expand):
+    """Consecutive batches joined until they hold `min_steps` steps."""
+
+    keeps_source: ClassVar[bool] = True
+    min_steps: int
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Gate(OneInput):
     """Keeps items or drops them. A gate that does not read its items leaves them where they are."""
 
@@ -231,6 +247,46 @@ class MaxLag(OneInput):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
+class Buffer(OneInput):
+    """Lets up to `size` items run ahead of whoever reads them (law 16)."""
+
+    keeps_source: ClassVar[bool] = True
+    size: int
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Pace(OneInput):
+    """Lets an item pass once in `seconds`. What comes too soon waits or, where it `drops`, is given up."""
+
+    keeps_source: ClassVar[bool] = True
+    seconds: float
+    drops: bool
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Scatter(OneInput):
+    """Feeds a stream to the actors of a group, in each of which it goes on as a shard.
+
+    Item k goes to actor ``k % count``, or, with `to_all`, every item to every actor.
+    """
+
+    group: Group
+    to_all: bool
+
+    @property
+    @override
+    def parallel(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SelectShards(OneInput):
+    """Some of the shards, by their place."""
+
+    indices: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Place(OneInput):
     """A method of an actor group as a stage."""
 
@@ -263,8 +319,28 @@ class SyncWeights(OneInput):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
+class Notify(OneInput):
+    """Passes every item on; after every n-th, calls `method` on all actors of a group."""
+
+    keeps_source: ClassVar[bool] = True
+    group: Group
+    method: Function
+    every: int
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ReplyWeights(OneInput):
+    """Passes the plain items on; after every n-th of an actor, that actor gets the weights of `learner`."""
+
+    learner: Group
+    get: Function
+    set: Function
+    every: int
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Reply(OneInput):
-    """Sends `message(item)` to the one actor that the item came from, and passes the plain item on."""
+    """Sends `message(item)` to every actor that the item came from, once, and passes the plain item on."""
 
     method: Function
     message: Function
@@ -307,17 +383,33 @@ class Outlet(OneInput):
 
 # Nodes with several inputs
 
-UnionPolicy = Literal["async", "round_robin"]
+UnionPolicy = Literal["async", "round_robin", "by_steps", "prioritised"]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Zip(Node):
+    """Pairs: the k-th item of `left` with the k-th of `right`; it ends when one of them does."""
+
+    left: Node
+    right: Node
+
+    @property
+    @override
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.left, self.right)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Union(Node):
-    """The items of several streams, interleaved by a policy (laws 10 to 13)."""
+    """The items of several streams, interleaved by a policy (laws 10 to 13).
+
+    `weights` are turns for ``round_robin`` and steps for ``by_steps``, one number a branch.
+    """
 
     keeps_source: ClassVar[bool] = True
     branches: tuple[Node, ...]
     policy: UnionPolicy = "async"
-    weights: tuple[int, ...] = ()
+    weights: tuple[float, ...] = ()
 
     @property
     @override
@@ -347,47 +439,10 @@ class ParallelUnion(Node):
         return True
 
 
-def walk(root: Node) -> Iterator[Node]:
-    """Every node of the tree once, inputs before the nodes that read them."""
-    seen: set[int] = set()
-    stack: list[tuple[Node, bool]] = [(root, False)]
-    while stack:
-        node, entered = stack.pop()
-        if entered:
-            yield node
-        elif id(node) not in seen:
-            seen.add(id(node))
-            stack.append((node, True))
-            stack.extend((child, False) for child in reversed(node.inputs))
-
-
 def producers_of(node: Node) -> tuple[Group, ...]:
     """The groups whose actors the shards of a parallel node run in, or the items of a `Sourced` one came from."""
-    if isinstance(node, Produce):
+    if isinstance(node, Produce | Scatter):
         return (node.group,)
     if not (node.parallel or node.sourced):
         return ()
     return tuple(group for child in node.inputs for group in producers_of(child))
-
-
-def groups_of(root: Node) -> tuple[Group, ...]:
-    """The actor groups of a plan in the order in which its nodes mention them."""
-    found: dict[int, Group] = {}
-    for node in walk(root):
-        for group in node.groups:
-            found.setdefault(id(group), group)
-    return tuple(found.values())
-
-
-def group_names(root: Node) -> dict[int, str]:
-    """What the groups of a plan are called in a run, by identity; groups of one name are told apart by number."""
-    names: dict[int, str] = {}
-    taken: set[str] = set()
-    for group in groups_of(root):
-        name, number = group.name, 1
-        while name in taken:
-            number += 1
-            name = f"{group.name}#{number}"
-        taken.add(name)
-        names[id(group)] = name
-    return names

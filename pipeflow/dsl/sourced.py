@@ -1,4 +1,4 @@
-"""`Sourced`: an item together with the one actor that it came from."""
+"""`Sourced`: an item together with the actors that it came from."""
 
 from __future__ import annotations
 
@@ -28,10 +28,23 @@ class Source(Generic[W_co]):
 @final
 @dataclass(frozen=True)
 class Sourced(Generic[T_co, W_co]):
-    """An item and its source, so that a reply can go to just that actor (law 9).
+    """An item and its sources, so that a reply can go to just those actors (law 9).
 
-    A stage that is placed on an actor takes the item itself and the source is carried past it.
+    There is one source, or several where `batch` or `concat` made the item of several. A stage that is placed on
+    an actor takes the item itself and the sources are carried past it.
     """
 
     item: T_co
-    source: Source[W_co]
+    sources: tuple[Source[W_co], ...]
+
+    @property
+    def source(self) -> Source[W_co]:
+        """The one source.
+
+        Raises:
+            ValueError: there are several.
+        """
+        if len(self.sources) != 1:
+            message = f"the item has {len(self.sources)} sources, {self.sources}; read .sources"
+            raise ValueError(message)
+        return self.sources[0]

@@ -33,12 +33,13 @@ from typing_extensions import TypeIs, override
 from typing_extensions import TypeVar as DefaultTypeVar
 
 from pipeflow.dsl import nodes
-from pipeflow.dsl.checks import check_fits, check_linear, check_method, check_not_drained, check_positive
+from pipeflow.dsl.checks import check_counts, check_fits, check_linear, check_not_drained, check_positive
 from pipeflow.dsl.errors import PlanError
 from pipeflow.dsl.explain import explain, to_mermaid
-from pipeflow.dsl.gating import filter_node, tap_node, until_node
-from pipeflow.dsl.item_types import name_of, returned_class, returned_type, taken_type, union_of
+from pipeflow.dsl.gating import HasSteps, filter_node, tap_node, until_node
+from pipeflow.dsl.item_types import name_of, pair_of, returned_class, returned_type, taken_type, union_of
 from pipeflow.dsl.nodes import Node
+from pipeflow.dsl.replies import reply_node
 from pipeflow.dsl.sites import Site, call_site, operator_site
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ T_co = TypeVar("T_co", covariant=True)
 U = TypeVar("U")
 V = TypeVar("V")
 A = TypeVar("A")
+Counted = TypeVar("Counted", bound=HasSteps)
 Message = TypeVar("Message")  # a word, since mypy names it: Cannot infer value of type parameter "Message"
 W_co = DefaultTypeVar("W_co", covariant=True, default=object)
 
@@ -280,35 +282,35 @@ class Stream(_Expression, Generic[T_co]):
         outs = _outlets(self.node, f"fork({outlets})", outlets, buffer, None)
         return tuple(Stream(out) for out in outs)
 
+    def zip(self, other: Stream[U], /) -> Stream[tuple[T_co, U]]:
+        """Pairs of the k-th items of both streams; ends when one of them does, and then stops the other."""
+        site = call_site()
+        for node in (self.node, other.node):
+            check_not_drained(node, "zip", site)
+        node = nodes.Zip(
+            name="zip",
+            site=site,
+            item_type=pair_of(self.node.delivered_type, other.node.delivered_type),
+            left=self.node,
+            right=other.node,
+        )
+        check_linear(node)
+        return Stream(node)
+
     def reply(
         self: Stream[Sourced[A, V]],
         method: Callable[[V, Message], object],
         message: Callable[[A], Message],
         /,
     ) -> Stream[A]:
-        """Answer just the actor that each item came from, and pass the plain item on (law 9).
+        """Answer just the actors that each item came from, and pass the plain item on (law 9).
 
         Args:
             method: the method of the source's class that takes the message, such as
                 ``RolloutWorker.set_weights``.
             message: makes the message from the item.
         """
-        site = call_site()
-        if not self.node.sourced:
-            problem = f"{site}: reply needs to know where items came from; gather with .with_source()"
-            raise PlanError(problem)
-        for group in nodes.producers_of(self.node):
-            check_method(group, method, site)
-        return Stream(
-            nodes.Reply(
-                name=f"reply({name_of(method)})",
-                site=site,
-                item_type=self.node.item_type,
-                input=self.node,
-                method=method,
-                message=message,
-            )
-        )
+        return Stream(reply_node(self.node, method, message, call_site()))
 
     def run(
         self,
@@ -346,20 +348,42 @@ class Merged(Stream[T_co]):
         Args:
             weights: one positive number a branch; none means one each.
         """
-        branches = _branches(self.node)
         for weight in weights:
             check_positive(weight, "round_robin(weights)")
-        if weights and len(weights) != len(branches):
-            message = f"{call_site()}: round_robin has {len(weights)} weights for {len(branches)} branches"
-            raise PlanError(message)
-        node = dataclasses.replace(
-            self._union, policy="round_robin", weights=weights or (1,) * len(branches), name="round_robin"
-        )
-        return Stream(node)
+        return self._weighed("round_robin", weights)
+
+    def by_steps(self: Merged[Counted], *weights: float) -> Stream[Counted]:
+        """Keep the steps of the branches in proportion: those of branch i to all as `weights[i]` to their sum.
+
+        The branch that is furthest behind is served next, by the ``steps`` of its items; what a drained branch
+        consumes counts too. One that is not ready passes its turn and is owed nothing for it (law 11).
+
+        Args:
+            weights: one positive number a branch, such as steps trained on for each step sampled.
+        """
+        if not weights or min(weights) <= 0:
+            message = f"by_steps(weights) needs a positive number for every branch, got {weights}"
+            raise ValueError(message)
+        for branch in self._union.branches:
+            check_counts(branch, call_site())
+        return self._weighed("by_steps", weights)
+
+    def prioritised(self) -> Stream[T_co]:
+        """Serve the first branch that has an item ready: an earlier one always before a later (law 12)."""
+        return Stream(dataclasses.replace(self._union, policy="prioritised", name="prioritised"))
 
     def async_(self) -> Stream[T_co]:
         """Serve every branch as soon as it has an item ready; no branch starves (law 12)."""
         return Stream(dataclasses.replace(self._union, policy="async"))
+
+    # `Any`: the callers' signatures state the type.
+    def _weighed(self, policy: nodes.UnionPolicy, weights: Sequence[float]) -> Stream[Any]:
+        branches = len(self._union.branches)
+        if weights and len(weights) != branches:
+            message = f"{call_site()}: {policy} has {len(weights)} weights for {branches} branches"
+            raise PlanError(message)
+        weights = tuple(weights) or (1,) * branches
+        return Stream(dataclasses.replace(self._union, policy=policy, weights=weights, name=policy))
 
     @property
     def _union(self) -> nodes.Union:

@@ -1,26 +1,21 @@
-"""Operators that make new items: `Stage` (one for each) and `Expand` (zero or more for each).
-
-`batch`, `concat` and `flatten` are expanding operators whose output type depends on the input's in a way of
-its own, hence a class each with its own ``__ror__``.
-"""
+"""Operators that make new items of any kind: `Stage` (one for each) and `Expand` (zero or more for each)."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, Self, TypeVar, final, get_args, overload
+from typing import Any, Generic, Protocol, TypeVar, final, overload
 
 from typing_extensions import override
 
 from pipeflow.dsl import nodes
-from pipeflow.dsl.checks import check_fits, check_not_drained, check_positive
+from pipeflow.dsl.checks import check_fits
 from pipeflow.dsl.errors import PlanError
 from pipeflow.dsl.item_types import (
     UNKNOWN,
     ItemType,
     fits,
-    list_of,
     name_of,
     returned_type,
     show,
@@ -32,6 +27,7 @@ from pipeflow.dsl.streams import Class, ClassObject, Operator, ParallelStream, R
 
 T = TypeVar("T")
 U = TypeVar("U")
+V = TypeVar("V")
 W = TypeVar("W")
 A = TypeVar("A")
 B = TypeVar("B")
@@ -162,167 +158,9 @@ def flat_map(function: Callable[[A], Iterable[B]], /) -> Expand[A, B]:
     return Expand(name=f"flat_map({name_of(function)})", factory=factory, taken=taken_type(function, 0))
 
 
-@final
-@dataclass(frozen=True, kw_only=True, repr=False)
-class Batch(Operator):
-    """See `batch`."""
-
-    size: int
-
-    @overload
-    def __ror__(self, left: Stream[T], /) -> Stream[list[T]]: ...
-    @overload
-    def __ror__(self, left: ParallelStream[T, W], /) -> ParallelStream[list[T], W]: ...
-    def __ror__(self, left: Any, /) -> Any:
-        stream = expect_either(left, self)
-        item_type = list_of(stream.node.delivered_type)
-        return _expanded(stream, self, item_type, functools.partial(Batching, self.size))
-
-
-def batch(size: int) -> Batch:
-    """Lists of `size` consecutive items; the last may be shorter when the stream ends.
-
-    Raises:
-        ValueError: `size` is below 1.
-    """
-    check_positive(size, "batch(size)")
-    return Batch(name=f"batch({size})", size=size)
-
-
-@final
-@dataclass(frozen=True, kw_only=True, repr=False)
-class Flatten(Operator):
-    """See `flatten`."""
-
-    @overload
-    def __ror__(self, left: Stream[Iterable[T]], /) -> Stream[T]: ...
-    @overload
-    def __ror__(self, left: ParallelStream[Iterable[T], W], /) -> ParallelStream[T, W]: ...
-    def __ror__(self, left: Any, /) -> Any:
-        stream = expect_either(left, self)
-        check_fits(stream.node, Iterable, self.name, operator_site(self.site))
-        members = get_args(stream.node.delivered_type)
-        return _expanded(stream, self, members[0] if len(members) == 1 else UNKNOWN, _Flattening)
-
-
-def flatten() -> Flatten:
-    """The members of every item, one by one, in order."""
-    return Flatten(name="flatten")
-
-
-class Concatenable(Protocol):
-    """A batch that counts its steps and can be joined with others of its type."""
-
-    @property
-    def steps(self) -> int:
-        """How many environment steps the batch holds."""
-        ...
-
-    @classmethod
-    def concatenate(cls, items: Sequence[Self], /) -> Self:
-        """One batch with the steps of all."""
-        ...
-
-
-C = TypeVar("C", bound=Concatenable)
-
-
-@final
-@dataclass(frozen=True, kw_only=True, repr=False)
-class Concat(Operator):
-    """See `concat`."""
-
-    min_steps: int
-
-    @overload
-    def __ror__(self, left: Stream[C], /) -> Stream[C]: ...
-    @overload
-    def __ror__(self, left: ParallelStream[C, W], /) -> ParallelStream[C, W]: ...
-    def __ror__(self, left: Any, /) -> Any:
-        stream = expect_either(left, self)
-        node, item_type = stream.node, stream.node.delivered_type
-        if isinstance(item_type, type) and not hasattr(item_type, "concatenate"):
-            message = (
-                f"{operator_site(self.site)}: {self.name} takes Concatenable, but {node.name} ({node.site}) "
-                f"delivers {show(item_type)}, which has no concatenate; put a stage before it that makes batches"
-            )
-            raise PlanError(message)
-        return _expanded(stream, self, item_type, functools.partial(Concatenating, self.min_steps))
-
-
-def concat(min_steps: int) -> Concat:
-    """Join consecutive batches until they hold at least `min_steps` environment steps.
-
-    Items must be `Concatenable`. What is left is delivered when the stream ends (law 18).
-
-    Raises:
-        ValueError: `min_steps` is below 1.
-    """
-    check_positive(min_steps, "concat(min_steps)")
-    return Concat(name=f"concat({min_steps})", min_steps=min_steps)
-
-
-def _expanded(
-    stream: Stream[Any] | ParallelStream[Any, Any],
-    operator: Operator,
-    item_type: ItemType,
-    factory: Callable[[], nodes.Expansion],
-) -> Stream[Any] | ParallelStream[Any, Any]:
-    site = operator_site(operator.site)
-    check_not_drained(stream.node, operator.name, site)
-    node = nodes.Expand(
-        name=operator.name, site=site, item_type=item_type, input=stream.node, factory=factory
-    )
-    return grown(stream, node)
-
-
 class _FlatMapping:
     def __init__(self, function: Callable[[Any], Iterable[object]]) -> None:
         self.push = function
 
     def finish(self) -> Iterable[object]:
         return ()
-
-
-class _Flattening:
-    def push(self, item: Iterable[object], /) -> Iterable[object]:
-        return item
-
-    def finish(self) -> Iterable[object]:
-        return ()
-
-
-class Batching:
-    """Keeps items until there are `size` of them."""
-
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._items: list[object] = []
-
-    def push(self, item: object, /) -> Iterable[object]:
-        self._items.append(item)
-        return self.finish() if len(self._items) >= self._size else ()
-
-    def finish(self) -> Iterable[object]:
-        items, self._items = self._items, []
-        return (items,) if items else ()
-
-
-class Concatenating:
-    """Keeps batches until they hold `min_steps` steps."""
-
-    def __init__(self, min_steps: int) -> None:
-        self._min_steps = min_steps
-        self._items: list[Concatenable] = []
-        self._steps = 0
-
-    def push(self, item: Concatenable, /) -> Iterable[object]:
-        self._items.append(item)
-        self._steps += item.steps
-        return self.finish() if self._steps >= self._min_steps else ()
-
-    def finish(self) -> Iterable[object]:
-        items, self._items, self._steps = self._items, [], 0
-        if len(items) < 2:
-            return items
-        return (type(items[0]).concatenate(items),)

@@ -10,7 +10,8 @@ import copy
 from typing import TYPE_CHECKING
 
 from pipeflow.dsl.errors import EngineError
-from pipeflow.dsl.nodes import Node, groups_of
+from pipeflow.dsl.nodes import Node
+from pipeflow.dsl.trees import groups_of
 from pipeflow.lowering.engines.inline import InlineEngine
 from pipeflow.lowering.recording import Recorder
 from pipeflow.semantics.events import Trace

@@ -90,6 +90,10 @@ class Engine(Protocol):
         """
         ...
 
+    def sleep(self, seconds: float) -> None:
+        """Let time go by while no call is outstanding."""
+        ...
+
     def fetch(self, handle: Handle) -> object:
         """The item itself."""
         ...

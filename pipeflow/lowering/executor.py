@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 from pipeflow.dsl.errors import ActorDiedError, DeadlockError, EngineError, StageError
 from pipeflow.dsl.item_types import name_of
-from pipeflow.dsl.nodes import Group, Node, SyncWeights, group_names, groups_of, walk
+from pipeflow.dsl.nodes import Group, Node, ReplyWeights, SyncWeights
 from pipeflow.dsl.sites import call_site
 from pipeflow.dsl.sourced import Source, Sourced
-from pipeflow.lowering.cursors import Cursor, cursor_of
+from pipeflow.dsl.trees import group_names, groups_of, walk
+from pipeflow.lowering.cursors import BufferCursor, Cursor, cursor_of
 from pipeflow.lowering.engine import Actor, Call, Engine
 from pipeflow.lowering.host import Answer, Host
-from pipeflow.lowering.items import Item, Origin, Signal
+from pipeflow.lowering.items import Item, Signal
 from pipeflow.lowering.program import Failure, Program, Status
 from pipeflow.lowering.recording import Recorder
 from pipeflow.lowering.restarts import Restarts
@@ -49,6 +50,9 @@ class Executor:
         self.epoch = 0
         # Counts how often the engine was asked what has finished.
         self.looks = 0
+        # What runs ahead of whoever reads it, and when the gates that go by the clock want to be asked again.
+        self.buffers: list[BufferCursor] = []
+        self.alarms: dict[int, float] = {}
         # How many weights each actor was sent, by the actor's name: a restarted actor goes on where it stood.
         self.versions: Counter[str] = Counter()
         self._groups = groups_of(root)
@@ -85,7 +89,7 @@ class Executor:
             elif found is Signal.DONE:
                 self._apply_messages()
                 return
-            elif found is Signal.PENDING or found is Signal.NOT_READY:
+            elif (found is Signal.PENDING or found is Signal.NOT_READY) and not self._run_ahead():
                 self._wait()
 
     def ask(self, group: Group, method: Callable[..., object]) -> list[object]:
@@ -174,14 +178,20 @@ class Executor:
         self._install(node, actor, self._programs, program)
         return self._programs
 
-    def broadcast(self, node: SyncWeights) -> None:
-        """Send a learner's weights to all workers, by reference."""
+    def broadcast(self, node: SyncWeights | ReplyWeights, group: Group) -> None:
+        """Send a learner's weights to all actors of a group, by reference."""
+        self.send_weights(node, group, self.actors(group))
+
+    def send_weights(
+        self, node: SyncWeights | ReplyWeights, group: Group, receivers: Sequence[Actor]
+    ) -> None:
+        """Send a learner's weights to some actors of a group, by reference; a restarted one gets them as well."""
         learner = self.actors(node.learner)[0]
         call = self.submit(node, learner, Host.ask, node.get)
         weights = Item(handle=call.item, call=call)
-        self._restarts.broadcast(node, weights)
-        for worker in self.actors(node.workers):
-            self._send_weights(node, worker, weights, "weights")
+        self._restarts.broadcast(node, group, weights)
+        for receiver in receivers:
+            self._send_weights(node, receiver, weights, "weights")
 
     # `Any`: a host's methods differ in their arguments.
     def submit(
@@ -224,25 +234,28 @@ class Executor:
             item.value, item.handle = self.engine.fetch(item.handle), None
         return item.value
 
+    def argument(self, item: Item) -> object:
+        """The item as an argument of a call: by reference where it is remote; only a list is read for it."""
+        return item.argument if item.parts is None else self.value(item)
+
     def delivered(self, item: Item) -> object:
         """The item as its stream's type says: together with its source where the stream is `Sourced`."""
         value = self.value(item)
-        if item.origin is None:
+        if not item.origins:
             return value
-        return Sourced(value, Source(item.origin.group.name, item.origin.index))
+        return Sourced(value, tuple(Source(origin.group.name, origin.index) for origin in item.origins))
 
     def copied(self, item: Item) -> Item:
         """The same item for another branch, sharing nothing writable with this one (law 26)."""
         if item.parts is not None:
-            return Item(parts=tuple(self.copied(part) for part in item.parts), origin=item.origin)
+            return Item(parts=tuple(self.copied(part) for part in item.parts), origins=item.origins)
         if item.handle is not None:
-            return Item(handle=self.engine.duplicate(item.handle), origin=item.origin)
-        return Item(copy.deepcopy(item.value), origin=item.origin)
+            return Item(handle=self.engine.duplicate(item.handle), origins=item.origins)
+        return Item(copy.deepcopy(item.value), origins=item.origins)
 
-    def origin_of(self, item: Item) -> Actor:
-        """The running actor that an item came from."""
-        assert isinstance(item.origin, Origin)
-        return self.actors(item.origin.group)[item.origin.index]
+    def sources_of(self, item: Item) -> list[Actor]:
+        """The running actors that an item came from."""
+        return [self.actors(origin.group)[origin.index] for origin in item.origins]
 
     def fail(
         self, node: Node, item: int, error: BaseException, actor: str = "driver", trace: str = ""
@@ -275,7 +288,9 @@ class Executor:
     def _install(self, node: Node, actor: Actor, key: int, program: Program) -> None:
         self.submit(node, actor, Host.install, key, program, program=program, purpose="setup")
 
-    def _send_weights(self, node: SyncWeights, worker: Actor, weights: Item, purpose: Purpose) -> None:
+    def _send_weights(
+        self, node: SyncWeights | ReplyWeights, worker: Actor, weights: Item, purpose: Purpose
+    ) -> None:
         self.submit(node, worker, Host.message, node.set, weights.argument, purpose=purpose, given=weights)
 
     def _restart(self, dead: Actor, node: Node, reason: str) -> None:
@@ -305,9 +320,19 @@ class Executor:
         for sync, weights in self._restarts.weights_of(group):
             self._send_weights(sync, actor, weights, "setup")
 
+    def _run_ahead(self) -> bool:
+        """Let buffers fill; whether any of them took an item in."""
+        moved = [buffer.fill() for buffer in self.buffers]
+        return any(moved)
+
     def _wait(self, timeout: float | None = None) -> None:
+        if timeout is None and self.alarms:
+            timeout = max(min(self.alarms.values()) - self.engine.now(), 0.0)
         if not self._outstanding:
-            self._deadlock()
+            if not self.alarms:
+                self._deadlock()
+            self.engine.sleep(timeout or 0.0)
+            return
         self.looks += 1
         for call in self.engine.wait(list(self._outstanding), timeout):
             self._finish(call)

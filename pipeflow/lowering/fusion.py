@@ -18,11 +18,15 @@ from pipeflow.lowering.program import Program, Step
 
 @dataclass(frozen=True)
 class ShardProgram:
-    """The program of one shard: the actor it runs in, by group and index."""
+    """The program of one shard: the actor it runs in, by group and index.
+
+    `scatter` is what feeds it, where it has no source of its own.
+    """
 
     group: Group
     index: int
     program: Program
+    scatter: nodes.Scatter | None = None
 
 
 def shards_of(node: Node, number: Mapping[int, int]) -> list[ShardProgram]:
@@ -37,6 +41,11 @@ def shards_of(node: Node, number: Mapping[int, int]) -> list[ShardProgram]:
         case nodes.Produce(group=group, method=method):
             program = Program(source=Step(key, method=method))
             return [ShardProgram(group, index, program) for index in range(group.count)]
+        case nodes.Scatter(group=group):
+            return [ShardProgram(group, index, Program(), node) for index in range(group.count)]
+        case nodes.SelectShards(input=upstream, indices=indices):
+            shards = shards_of(upstream, number)
+            return [shards[index] for index in indices]
         case nodes.ParallelUnion(branches=branches):
             return [shard for branch in branches for shard in shards_of(branch, number)]
         case nodes.OneInput(input=upstream):
@@ -68,6 +77,10 @@ def _moves(node: Node) -> bool:
     match node:
         case nodes.Apply(here=here, input=upstream):
             return not here and not upstream.partly_sourced
+        case nodes.Batch(input=upstream):
+            return _moves(upstream)  # else the driver makes the list, of references
+        case nodes.Concat():
+            return True  # its items stay apart from their sources
         case nodes.Expand(input=upstream):
             return not upstream.partly_sourced
         case _:

@@ -70,6 +70,10 @@ class Host:
         """Call a method of the actor with a payload and keep nothing of the result."""
         return self._inside(self._message, method, payload)
 
+    def notify(self, method: Function) -> Answer:
+        """Call a method of the actor and keep nothing of the result."""
+        return self._inside(self._notify, method)
+
     def ask(self, method: Function) -> Answer:
         """Call a method of the actor and return its result as the item."""
         return self._inside(self._ask, method)
@@ -106,6 +110,10 @@ class Host:
 
     def _message(self, method: Function, payload: object) -> Answer:
         method(self._actor, payload)
+        return _done()
+
+    def _notify(self, method: Function) -> Answer:
+        method(self._actor)
         return _done()
 
     def _ask(self, method: Function) -> Answer:

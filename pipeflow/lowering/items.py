@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pipeflow.dsl.nodes import Group
@@ -26,24 +27,30 @@ class Signal(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The actor that an item came from."""
+    """An actor that an item came from."""
 
     group: Group
     index: int
 
 
+def merged_origins(items: Iterable[Item]) -> tuple[Origin, ...]:
+    """The actors that the items came from, each once, in the order of their first item (law 9)."""
+    return tuple(dict.fromkeys(origin for item in items for origin in item.origins))
+
+
 @dataclass(slots=True)
 class Item:
-    """One item: a `value` that the driver holds, a `handle` on one that it does not, or several `parts`.
+    """One item: a `value` that the driver holds, a `handle` on one that it does not, or a list of several `parts`.
 
-    `origin` is set on the items of a `Sourced` stream. `call` made the item, where a call did; `lag` says how many
-    weights its actor was sent since it was asked. `uid` is the item's number in a trace, 0 before it has one.
+    `origins` are the actors that an item of a `Sourced` stream came from. `call` made the item, where a call did;
+    `lag` says how many weights its actor was sent since it was asked. `uid` is the item's number in a trace, 0
+    before it has one.
     """
 
     value: object = None
     handle: Handle | None = None
     parts: tuple[Item, ...] | None = None
-    origin: Origin | None = None
+    origins: tuple[Origin, ...] = ()
     call: Call | None = None
     lag: int | None = None
     uid: int = 0

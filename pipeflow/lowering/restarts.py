@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
-from pipeflow.dsl.nodes import Group, Node, SyncWeights
+from pipeflow.dsl.nodes import Group, Node, ReplyWeights, SyncWeights
 from pipeflow.lowering.items import Item
 from pipeflow.lowering.program import Program, Tally
 
@@ -19,7 +19,7 @@ class Restarts:
     def __init__(self) -> None:
         self._used: Counter[int] = Counter()
         self._programs: defaultdict[str, list[tuple[Node, int, Program]]] = defaultdict(list)
-        self._weights: dict[int, tuple[SyncWeights, Item]] = {}
+        self._weights: dict[tuple[int, int], tuple[SyncWeights | ReplyWeights, Item]] = {}
         # How many items the source of each program is known to have made, by the program's key.
         self.made: Counter[int] = Counter()
 
@@ -36,13 +36,13 @@ class Restarts:
         """The programs of an actor, with their nodes and keys, in the order of installation."""
         return self._programs[actor]
 
-    def broadcast(self, node: SyncWeights, weights: Item) -> None:
-        """Weights were sent to a whole group."""
-        self._weights[id(node)] = (node, weights)
+    def broadcast(self, node: SyncWeights | ReplyWeights, group: Group, weights: Item) -> None:
+        """Weights were sent to actors of a group."""
+        self._weights[id(node), id(group)] = (node, weights)
 
-    def weights_of(self, group: Group) -> list[tuple[SyncWeights, Item]]:
-        """The latest weights that were sent to a group, by every node that sends any."""
-        return [(node, weights) for node, weights in self._weights.values() if node.workers is group]
+    def weights_of(self, group: Group) -> list[tuple[SyncWeights | ReplyWeights, Item]]:
+        """The latest weights that were sent to actors of a group, by every node that sends any."""
+        return [sent for (_, known), sent in self._weights.items() if known == id(group)]
 
     def count(self, program: Program, actor: str, tallies: Sequence[Tally]) -> None:
         """Note how many items a program's source made."""

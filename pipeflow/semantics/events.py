@@ -4,8 +4,8 @@ Events stand in the order in which the driver saw them. An actor runs one call a
 actor did is one number, `Finished.order`, which the actor itself counts; across actors only this holds: a call was
 issued before it finished, and finished before its item was delivered.
 
-Nodes are named by their number in `pipeflow.dsl.nodes.walk`, -1 for what belongs to none; actors by the names of
-`pipeflow.dsl.nodes.group_names`; programs, calls and items (`uid`) by numbers of their own. An item keeps its
+Nodes are named by their number in `pipeflow.dsl.walk`, -1 for what belongs to none; actors by the names of
+`pipeflow.dsl.group_names`; programs, calls and items (`uid`) by numbers of their own. An item keeps its
 number wherever it passes unchanged. The trace of a resumed run begins with the events before its checkpoint.
 """
 
@@ -15,7 +15,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
-from pipeflow.dsl.nodes import Node, walk
+from pipeflow.dsl.nodes import Node
+from pipeflow.dsl.trees import walk
 
 Purpose = Literal["item", "end", "message", "weights", "setup"]
 """Why an actor was called: for an item; to tell a stage that its input ended; with a message; with weights; or to

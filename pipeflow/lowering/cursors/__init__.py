@@ -1,7 +1,7 @@
 """Cursors: every node that acts on the driver while a plan runs, as something that can be polled.
 
-`cursor.py` has what all share, the other modules one role each: sources and transforms on the driver,
-gathers, stages placed on actors and messages, concurrency. `cursor_of` makes the cursor of a node.
+`cursor.py` has what all share, the other modules one role each: sources and transforms on the driver, gathers and
+their shards, stages placed on actors, messages, joining, sharing, pacing. `cursor_of` makes the cursor of a node.
 """
 
 from __future__ import annotations
@@ -10,22 +10,49 @@ from typing import TYPE_CHECKING
 
 from pipeflow.dsl import nodes
 from pipeflow.dsl.nodes import Node
-from pipeflow.lowering.cursors.concurrency import (
-    AsyncUnionCursor,
-    DrainCursor,
-    OutletCursor,
-    RoundRobinCursor,
-    Sharing,
-)
 from pipeflow.lowering.cursors.cursor import Cursor as Cursor
-from pipeflow.lowering.cursors.driver import ApplyCursor, ExpandCursor, GateCursor, ItemsCursor, MaxLagCursor
+from pipeflow.lowering.cursors.driver import (
+    ApplyCursor,
+    BatchCursor,
+    ExpandCursor,
+    GateCursor,
+    ItemsCursor,
+    MaxLagCursor,
+)
 from pipeflow.lowering.cursors.gathers import AsyncGatherCursor, SyncGatherCursor
-from pipeflow.lowering.cursors.messages import ReplyCursor, SendCursor, SyncWeightsCursor
+from pipeflow.lowering.cursors.joining import (
+    AsyncUnionCursor,
+    ByStepsCursor,
+    DrainCursor,
+    PrioritisedCursor,
+    RoundRobinCursor,
+    UnionCursor,
+    ZipCursor,
+)
+from pipeflow.lowering.cursors.messages import (
+    NotifyCursor,
+    ReplyCursor,
+    ReplyWeightsCursor,
+    SendCursor,
+    SyncWeightsCursor,
+)
+from pipeflow.lowering.cursors.pacing import BufferCursor as BufferCursor
+from pipeflow.lowering.cursors.pacing import PaceCursor
 from pipeflow.lowering.cursors.placement import PlaceCursor
+from pipeflow.lowering.cursors.shards import shards_on
+from pipeflow.lowering.cursors.sharing import OutletCursor, Sharing
 from pipeflow.lowering.fusion import consumer_of, shards_of
 
 if TYPE_CHECKING:
     from pipeflow.lowering.executor import Executor
+
+
+_UNIONS: dict[nodes.UnionPolicy, type[UnionCursor]] = {
+    "async": AsyncUnionCursor,
+    "round_robin": RoundRobinCursor,
+    "by_steps": ByStepsCursor,
+    "prioritised": PrioritisedCursor,
+}
 
 
 def cursor_of(executor: Executor, node: Node) -> Cursor:
@@ -52,19 +79,27 @@ class _Builder:
                 return ItemsCursor(executor, node)
             case nodes.Apply():
                 return ApplyCursor(executor, node, self.cursor(node.input))
+            case nodes.Batch():
+                return BatchCursor(executor, node, self.cursor(node.input))
             case nodes.Expand():
                 return ExpandCursor(executor, node, self.cursor(node.input))
             case nodes.Gate():
                 return GateCursor(executor, node, self.cursor(node.input))
             case nodes.Gather():
-                shards = shards_of(node.input, executor.number)
+                shards, feeding = shards_on(
+                    executor, node, shards_of(node.input, executor.number), self.cursor
+                )
                 kind = AsyncGatherCursor if node.mode == "async" else SyncGatherCursor
-                return kind(executor, node, shards)
+                return kind(executor, node, shards, feeding)
             case nodes.MaxLag():
                 gather = self.cursor(node.input)
                 if node.wait and isinstance(gather, AsyncGatherCursor):
                     gather.max_lag = node.limit
                 return MaxLagCursor(executor, node, gather)
+            case nodes.Buffer():
+                return BufferCursor(executor, node, self.cursor(node.input))
+            case nodes.Pace():
+                return PaceCursor(executor, node, self.cursor(node.input))
             case nodes.Place():
                 program, upstream = consumer_of(node, executor.number)
                 return PlaceCursor(executor, node, self.cursor(upstream), program)
@@ -72,6 +107,10 @@ class _Builder:
                 return SendCursor(executor, node, self.cursor(node.input))
             case nodes.SyncWeights():
                 return SyncWeightsCursor(executor, node, self.cursor(node.input))
+            case nodes.Notify():
+                return NotifyCursor(executor, node, self.cursor(node.input))
+            case nodes.ReplyWeights():
+                return ReplyWeightsCursor(executor, node, self.cursor(node.input))
             case nodes.Reply():
                 return ReplyCursor(executor, node, self.cursor(node.input))
             case nodes.Drain():
@@ -84,8 +123,9 @@ class _Builder:
                 return OutletCursor(executor, node, sharing)
             case nodes.Union():
                 branches = [self.cursor(branch) for branch in node.branches]
-                kind_ = AsyncUnionCursor if node.policy == "async" else RoundRobinCursor
-                return kind_(executor, node, branches)
+                return _UNIONS[node.policy](executor, node, branches)
+            case nodes.Zip():
+                return ZipCursor(executor, node, self.cursor(node.left), self.cursor(node.right))
             case _:
                 message = f"{node.name} has no place on the driver"
                 raise AssertionError(message)

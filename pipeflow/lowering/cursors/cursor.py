@@ -25,6 +25,8 @@ class Cursor(ABC):
         self.meter = executor.meters[executor.number[id(node)]]
         self.waits_for = ""
         self._asked_at: float | None = None
+        # What the last `Signal.DRAINED` consumed.
+        self.consumed: Item | None = None
         # While a trace is recorded: what was taken for the item that comes next.
         self.taken: list[Item] = []
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
 from pipeflow.dsl import nodes
 from pipeflow.lowering.cursors.cursor import Cursor, OneInputCursor
-from pipeflow.lowering.items import Item, Signal
+from pipeflow.lowering.items import Item, Signal, merged_origins
 from pipeflow.lowering.program import one_output
 
 if TYPE_CHECKING:
@@ -64,7 +65,10 @@ class ExpandCursor(OneInputCursor):
     def __init__(self, executor: Executor, node: nodes.Expand, upstream: Cursor) -> None:
         super().__init__(executor, node, upstream)
         self._state = self._called(node.factory)
+        self._keeps_source = node.keeps_source
         self._outputs: deque[object] = deque()
+        # The items that the next output is made of, where it keeps their sources.
+        self._held: list[Item] = []
         self._finished = False
 
     @property
@@ -79,14 +83,47 @@ class ExpandCursor(OneInputCursor):
                 return Signal.DONE
             found = self._pull()
             if isinstance(found, Item):
-                value = self.executor.delivered(found)
+                if self._keeps_source:
+                    self._held.append(replace(found, value=None, handle=None, parts=None, call=None))
+                    value = self.executor.value(found)
+                else:
+                    value = self.executor.delivered(found)
                 self._outputs.extend(self._called(lambda: list(self._state.push(value))))
             elif found is Signal.DONE:
                 self._finished = True
                 self._outputs.extend(self._called(lambda: list(self._state.finish())))
             else:
                 return found
-        return Item(self._outputs.popleft()) if self._outputs else Signal.PASS
+        if not self._outputs:
+            return Signal.PASS
+        origins, self._held = merged_origins(self._held), []
+        return Item(self._outputs.popleft(), origins=origins)
+
+
+class BatchCursor(OneInputCursor):
+    """Lists of items, which stay where they are."""
+
+    def __init__(self, executor: Executor, node: nodes.Batch, upstream: Cursor) -> None:
+        super().__init__(executor, node, upstream)
+        self._size = node.size
+        self._items: list[Item] = []
+
+    @property
+    @override
+    def queue(self) -> int:
+        return len(self._items)
+
+    @override
+    def _poll(self) -> Item | Signal:
+        found = self._pull()
+        if isinstance(found, Item):
+            self._items.append(found)
+            if len(self._items) < self._size:
+                return Signal.PASS
+        elif found is not Signal.DONE or not self._items:
+            return found
+        items, self._items = self._items, []
+        return Item(parts=tuple(items), origins=merged_origins(items))
 
 
 class MaxLagCursor(OneInputCursor):

@@ -14,78 +14,19 @@ from typing_extensions import override
 
 from pipeflow.dsl import nodes
 from pipeflow.lowering.cursors.cursor import Cursor
-from pipeflow.lowering.engine import Call
-from pipeflow.lowering.fusion import ShardProgram
-from pipeflow.lowering.host import Host
-from pipeflow.lowering.items import Item, Origin, Signal
-from pipeflow.lowering.program import Status
+from pipeflow.lowering.cursors.shards import Shard
+from pipeflow.lowering.items import Item, Signal
 
 if TYPE_CHECKING:
     from pipeflow.lowering.executor import Executor
 
 
-class _Shard:
-    """One shard: its calls in the order of submission, which is the order of its items (law 1)."""
-
-    def __init__(self, executor: Executor, node: nodes.Gather, shard: ShardProgram) -> None:
-        self._executor = executor
-        self._node = node
-        self._program = shard.program
-        self._actors, self._index = executor.actors(shard.group), shard.index
-        self._key = executor.install(node, shard.group, shard.index, shard.program)
-        self._origin = Origin(shard.group, shard.index) if node.with_source else None
-        self._not_ready_since: int | None = None
-        self._asked_in: dict[Call, int] = {}
-        self.name = self._actors[shard.index].name
-        self.calls: deque[Call] = deque()
-        self.ended = False
-        self.asked = 0
-
-    @property
-    def waits(self) -> bool:
-        """Whether its source said `NotReady` and nothing has moved since."""
-        return self._not_ready_since is not None and self._not_ready_since >= self._executor.epoch
-
-    def lags(self) -> list[int]:
-        """For every item under way, how many weights the actor was sent since it was asked for it."""
-        return [self._executor.versions[self.name] - call.version for call in self.calls]
-
-    def ask(self) -> None:
-        """Submit a call for one more item."""
-        actor = self._actors[self._index]  # looked up anew, since it may have been restarted
-        call = self._executor.submit(self._node, actor, Host.advance, self._key, program=self._program)
-        self._asked_in[call] = self._executor.epoch
-        self.calls.append(call)
-        self.asked += 1
-
-    def head(self) -> Item | Signal:
-        """The shard's next item; PENDING while its call runs, PASS when it has to be asked."""
-        while self.calls:
-            reply = self.calls[0].reply
-            if reply is None:
-                return Signal.PENDING
-            call = self.calls.popleft()
-            asked_in = self._asked_in.pop(call)
-            match reply.status:
-                case Status.ITEM:
-                    self._not_ready_since = None
-                    lag = self._executor.versions[self.name] - call.version
-                    return Item(handle=call.item, origin=self._origin, call=call, lag=lag)
-                case Status.ENDED:
-                    self.ended = True
-                case Status.NOT_READY:
-                    self._not_ready_since = asked_in
-                case _:
-                    pass
-        if self.ended:
-            return Signal.DONE
-        return Signal.NOT_READY if self.waits else Signal.PASS
-
-
 class _GatherCursor(Cursor):
-    def __init__(self, executor: Executor, node: nodes.Gather, shards: Sequence[ShardProgram]) -> None:
-        super().__init__(executor, node)
-        self._shards = [_Shard(executor, node, shard) for shard in shards]
+    def __init__(
+        self, executor: Executor, node: nodes.Gather, shards: Sequence[Shard], feeding: Sequence[Cursor]
+    ) -> None:
+        super().__init__(executor, node, feeding)
+        self._shards = shards
         self._num_async = node.num_async
         self._rounds = node.mode == "rounds"
         self._stopped = False
@@ -98,6 +39,7 @@ class _GatherCursor(Cursor):
     @override
     def _stop(self) -> None:
         self._stopped = True
+        super()._stop()
 
     def _taken(self, item: Item) -> Item:
         self.meter.taken += 1
@@ -116,9 +58,11 @@ class SyncGatherCursor(_GatherCursor):
     A round is opened only by a poll that comes after the last item of the round before was delivered.
     """
 
-    def __init__(self, executor: Executor, node: nodes.Gather, shards: Sequence[ShardProgram]) -> None:
-        super().__init__(executor, node, shards)
-        self._round: deque[_Shard] = deque()
+    def __init__(
+        self, executor: Executor, node: nodes.Gather, shards: Sequence[Shard], feeding: Sequence[Cursor]
+    ) -> None:
+        super().__init__(executor, node, shards, feeding)
+        self._round: deque[Shard] = deque()
         self._collected: list[Item] = []
 
     @override
@@ -131,7 +75,10 @@ class SyncGatherCursor(_GatherCursor):
                 for shard in live:
                     shard.ask()
                 self._round.extend(live)
-            found = self._round[0].head()
+            for shard in self._round:
+                shard.feed()
+            first = self._round[0]
+            found = first.head()
             if isinstance(found, Item):
                 self._round.popleft()
                 if not self._rounds:
@@ -139,19 +86,15 @@ class SyncGatherCursor(_GatherCursor):
                 self._collected.append(self._taken(found))
             elif found is Signal.DONE:
                 self._round.popleft()
-            elif found is Signal.PASS:
-                if self._stopped:
-                    self._round.popleft()
-                else:
-                    self._round[0].ask()
-                    return Signal.PENDING
-            elif found is Signal.NOT_READY:
-                if self._stopped:
-                    self._round.popleft()
-                else:
-                    return self._wait_for_sources()
-            else:
+            elif found is Signal.PENDING or first.wanted:
                 return found
+            elif self._stopped:
+                self._round.popleft()
+            elif found is Signal.NOT_READY:
+                return self._wait_for_sources()
+            else:
+                first.ask()
+                return Signal.PASS
 
     def _last_round(self) -> Item | Signal:
         collected, self._collected = tuple(self._collected), []
@@ -194,7 +137,7 @@ class AsyncGatherCursor(_GatherCursor):
             while len(shard.calls) < limit and self._feasible([*self._lags(), 0]):
                 shard.ask()
 
-    def _in_time(self, shard: _Shard) -> bool:
+    def _in_time(self, shard: Shard) -> bool:
         """Whether all other items can still be delivered within the limit after one of this shard was."""
         others = self._lags()
         if others:

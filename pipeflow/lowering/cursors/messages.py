@@ -6,7 +6,8 @@ so what the consumer asks for next comes after the message (law 9).
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from typing_extensions import override
@@ -15,7 +16,7 @@ from pipeflow.dsl import nodes
 from pipeflow.lowering.cursors.cursor import Cursor, OneInputCursor
 from pipeflow.lowering.engine import Call
 from pipeflow.lowering.host import Host
-from pipeflow.lowering.items import Item, Signal
+from pipeflow.lowering.items import Item, Origin, Signal
 
 if TYPE_CHECKING:
     from pipeflow.lowering.executor import Executor
@@ -42,7 +43,7 @@ class SendCursor(OneInputCursor):
             return Signal.PENDING
         found = self._pull()
         if isinstance(found, Item):
-            payload = self.executor.value(found) if found.parts is not None else found.argument
+            payload = self.executor.argument(found)
             for actor in self._actors:
                 self._sent.append(
                     self.executor.submit(
@@ -64,15 +65,57 @@ class SyncWeightsCursor(OneInputCursor):
     def _poll(self) -> Item | Signal:
         if not self._started:
             self._started = True
-            self.executor.broadcast(self._sync)
+            self.executor.broadcast(self._sync, self._sync.workers)
         found = self._pull()
         if isinstance(found, Item) and self.meter.taken % self._sync.every == 0:
-            self.executor.broadcast(self._sync)
+            self.executor.broadcast(self._sync, self._sync.workers)
         return found
 
 
+class NotifyCursor(OneInputCursor):
+    """Calls a method on all actors of a group after every n-th item."""
+
+    def __init__(self, executor: Executor, node: nodes.Notify, upstream: Cursor) -> None:
+        super().__init__(executor, node, upstream)
+        self._notify = node
+
+    @override
+    def _poll(self) -> Item | Signal:
+        found = self._pull()
+        if isinstance(found, Item) and self.meter.taken % self._notify.every == 0:
+            for actor in self.executor.actors(self._notify.group):
+                self.executor.submit(self.node, actor, Host.notify, self._notify.method, purpose="message")
+        return found
+
+
+class ReplyWeightsCursor(OneInputCursor):
+    """Sends the learner's weights to the actors that items came from, and to all of them at the start."""
+
+    def __init__(self, executor: Executor, node: nodes.ReplyWeights, upstream: Cursor) -> None:
+        super().__init__(executor, node, upstream)
+        self._reply = node
+        self._started = False
+        self._had: Counter[Origin] = Counter()
+
+    @override
+    def _poll(self) -> Item | Signal:
+        if not self._started:
+            self._started = True
+            for group in dict.fromkeys(nodes.producers_of(self._reply.input)):
+                self.executor.broadcast(self._reply, group)
+        found = self._pull()
+        if isinstance(found, Signal):
+            return found
+        self._had.update(found.origins)
+        due = [origin for origin in found.origins if self._had[origin] % self._reply.every == 0]
+        for group in dict.fromkeys(origin.group for origin in due):
+            actors = [self.executor.actors(group)[origin.index] for origin in due if origin.group is group]
+            self.executor.send_weights(self._reply, group, actors)
+        return replace(found, origins=(), uid=0)
+
+
 class ReplyCursor(OneInputCursor):
-    """Answers just the actor that each item came from."""
+    """Answers just the actors that each item came from, each once."""
 
     def __init__(self, executor: Executor, node: nodes.Reply, upstream: Cursor) -> None:
         super().__init__(executor, node, upstream)
@@ -85,8 +128,8 @@ class ReplyCursor(OneInputCursor):
             return found
         value = self.executor.value(found)
         message = self._called(self._message, value)
-        source = self.executor.origin_of(found)
-        self.executor.submit(
-            self.node, source, Host.message, self._method, message, purpose="message", given=found
-        )
+        for source in self.executor.sources_of(found):
+            self.executor.submit(
+                self.node, source, Host.message, self._method, message, purpose="message", given=found
+            )
         return Item(value)

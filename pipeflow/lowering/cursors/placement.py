@@ -25,7 +25,7 @@ class _InFlight(NamedTuple):
     call: Call
     actor: int
     position: int
-    origin: Origin | None
+    origins: tuple[Origin, ...]
 
 
 class PlaceCursor(OneInputCursor):
@@ -45,11 +45,14 @@ class PlaceCursor(OneInputCursor):
         self._load = [0] * len(self._actors)
         self._had = [0] * len(self._actors)
         self._max_in_flight = node.max_in_flight
-        self._ordered = node.ordered
+        # What is held back in an actor comes in its order whatever may overtake whom.
+        self._ordered = node.ordered or program.expands
         self._calls: deque[_InFlight] = deque()
         self._more = False
         self._input_ended = False
         self._told_end = not program.expands
+        # The sources of what a program that groups items holds back.
+        self._held: tuple[Origin, ...] = ()
 
     @property
     @override
@@ -68,8 +71,11 @@ class PlaceCursor(OneInputCursor):
             reply = ready.call.reply
             assert isinstance(reply, Reply)
             self._more = reply.more
+            origins = tuple(dict.fromkeys([*self._held, *ready.origins]))
             if reply.status is Status.ITEM:
-                return Item(handle=ready.call.item, origin=ready.origin, call=ready.call)
+                self._held = ()
+                return Item(handle=ready.call.item, origins=origins, call=ready.call)
+            self._held = origins
 
     def _fill(self) -> Signal:
         """Submit what may be submitted; the signal says why nothing more could be."""
@@ -99,7 +105,8 @@ class PlaceCursor(OneInputCursor):
         if item.parts is None:
             self._submit(least, item, Host.feed, item.argument)
         else:
-            self._submit(least, item, Host.feed_list, *(part.argument for part in item.parts))
+            parts = (self.executor.argument(part) for part in item.parts)
+            self._submit(least, item, Host.feed_list, *parts)
         self._had[least] += 1
 
     def _submit(self, actor: int, item: Item | None, method: Callable[..., Answer], *args: object) -> None:
@@ -114,8 +121,8 @@ class PlaceCursor(OneInputCursor):
             given=item,
         )
         self._load[actor] += 1
-        origin = None if item is None else item.origin
-        self._calls.append(_InFlight(call, actor, sum(self._had), origin))
+        origins = () if item is None else item.origins
+        self._calls.append(_InFlight(call, actor, sum(self._had), origins))
 
     def _ready(self) -> _InFlight | None:
         if not self._calls:

@@ -62,6 +62,10 @@ class InlineEngine(Engine):
         return (self._run(calls[0]),)
 
     @override
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+    @override
     def fetch(self, handle: Handle) -> object:
         assert isinstance(handle, _LocalHandle)
         return handle.value

@@ -142,6 +142,10 @@ class Ray(Engine):
         return finished
 
     @override
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+    @override
     def fetch(self, handle: Handle) -> object:
         assert isinstance(handle, _RemoteHandle)
         try:

@@ -87,6 +87,10 @@ class Sim(InlineEngine):
         return finished
 
     @override
+    def sleep(self, seconds: float) -> None:
+        self._clock += seconds
+
+    @override
     def stop(self, actors: Sequence[Actor]) -> Sequence[Call]:
         for queue in self._queues.values():
             queue.clear()

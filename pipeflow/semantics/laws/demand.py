@@ -6,7 +6,6 @@ import functools
 
 from pipeflow.dsl import nodes
 from pipeflow.dsl.gating import EveryNth, Taking
-from pipeflow.dsl.transforms import Batching, Concatenating
 from pipeflow.semantics import events
 from pipeflow.semantics.events import Called, Delivered, Trace
 from pipeflow.semantics.laws.facts import Facts, facts_of
@@ -180,9 +179,8 @@ def _programs(facts: Facts, node: int) -> list[list[nodes.Node]]:
 
 
 def _keeps_everything(stage: nodes.Expand) -> bool:
-    """Whether every input is in exactly one output, as in `batch` and `concat`; their states tell."""
-    made_by = _made_by(stage.factory)
-    return made_by is Batching or made_by is Concatenating
+    """Whether every input is in exactly one output, as in `batch` and `concat`."""
+    return isinstance(stage, nodes.Batch | nodes.Concat)
 
 
 def _made_by(factory: object) -> object:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from pipeflow.dsl import nodes
-from pipeflow.dsl.nodes import Node, walk
+from pipeflow.dsl.nodes import Node
+from pipeflow.dsl.trees import walk
 from pipeflow.semantics import events
 from pipeflow.semantics.events import Called, Delivered, Trace
 from pipeflow.semantics.laws.law import Violation

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from pipeflow.dsl import nodes
-from pipeflow.dsl.nodes import Group, Node, group_names, groups_of
+from pipeflow.dsl.nodes import Group, Node
+from pipeflow.dsl.trees import group_names, groups_of
 from pipeflow.semantics import events
 from pipeflow.semantics.events import Called, Delivered, Event, Outcome, Trace
 

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from pipeflow.dsl import nodes
-from pipeflow.dsl.nodes import Node, walk
+from pipeflow.dsl.nodes import Node
 from pipeflow.dsl.signals import Ended, NotReady, enter_shard, leave_shard
+from pipeflow.dsl.trees import walk
 from pipeflow.semantics.reference.choices import Choices
 from pipeflow.semantics.reference.world import Answers, Item, Signal, StageFailed, World
 
@@ -183,7 +184,7 @@ class Interpreter(World):
         except StageFailed as failed:
             self.fails(failed)
             return failed
-        return replace(made, origin=item.origin)
+        return replace(made, origins=item.origins)
 
     def taken(self, made: Item | StageFailed) -> Item:
         if isinstance(made, StageFailed):
@@ -263,9 +264,9 @@ class Interpreter(World):
     def reply(self, node: nodes.Reply, source: Answers) -> Answers:
         for found in source:
             if isinstance(found, Item):
-                assert found.origin is not None
                 message = self.call(node, node.message, found.value)
-                self.message(node, *found.origin, node.method, message)
+                for origin in found.origins:
+                    self.message(node, *origin, node.method, message)
                 yield Item(found.value)
             else:
                 yield found
@@ -357,7 +358,7 @@ class _Shard:
     def __init__(self, world: Interpreter, node: nodes.Gather, produce: nodes.Produce, index: int) -> None:
         self._world, self._group, self._index = world, produce.group, index
         self._source = world.stream(node.input, (produce, index))
-        self._origin = (produce.group, index) if node.with_source else None
+        self._origins = ((produce.group, index),) if node.with_source else ()
         # Each with the number of weights that the actor had been sent.
         self.started: deque[tuple[Item | StageFailed, int]] = deque()
         self.ended = self.not_ready = False
@@ -384,7 +385,7 @@ class _Shard:
         found, weights = self.started.popleft()
         if isinstance(found, StageFailed):
             return found
-        return replace(found, origin=self._origin, lag=self._weights - weights)
+        return replace(found, origins=self._origins, lag=self._weights - weights)
 
     @property
     def _weights(self) -> int:

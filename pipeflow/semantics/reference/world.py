@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from pipeflow.dsl import nodes
-from pipeflow.dsl.nodes import Group, Node, groups_of, walk
+from pipeflow.dsl.nodes import Group, Node
 from pipeflow.dsl.signals import Ended, NotReady, enter_shard, leave_shard
 from pipeflow.dsl.sourced import Source, Sourced
+from pipeflow.dsl.trees import groups_of, walk
 from pipeflow.semantics.reference.choices import Choices
 
 T = TypeVar("T")
@@ -32,19 +33,18 @@ class Signal(enum.Enum):
 
 @dataclass(frozen=True)
 class Item:
-    """An item, the actor it came from on a `Sourced` stream, and how many weights behind it is."""
+    """An item, the actors it came from on a `Sourced` stream, and how many weights behind it is."""
 
     value: object
-    origin: tuple[Group, int] | None = None
+    origins: tuple[tuple[Group, int], ...] = ()
     lag: int = 0
 
     @property
     def delivered(self) -> object:
         """As functions on the driver see it."""
-        if self.origin is None:
+        if not self.origins:
             return self.value
-        group, index = self.origin
-        return Sourced(self.value, Source(group.name, index))
+        return Sourced(self.value, tuple(Source(group.name, index) for group, index in self.origins))
 
 
 class StageFailed(Exception):

@@ -25,7 +25,8 @@ from pipeflow.dsl import (
     gather_sync,
     take,
 )
-from pipeflow.lowering.cursors.concurrency import RoundRobinCursor, Sharing, _UnionCursor
+from pipeflow.lowering.cursors.joining import RoundRobinCursor, UnionCursor
+from pipeflow.lowering.cursors.sharing import Sharing
 from pipeflow.lowering.items import Item
 from tests.conftest import EngineName
 from tests.lowering.actors import Arithmetic, Counter, Recorder, Store
@@ -49,13 +50,13 @@ def assert_merged(engine: EngineName) -> None:
 def test_a_union_that_doubles_an_item_fails_the_law_of_merging(monkeypatch: pytest.MonkeyPatch) -> None:
     """A mutant for law 10."""
 
-    def twice(union: _UnionCursor, item: Item) -> Item:
+    def twice(union: UnionCursor, item: Item) -> Item:
         last = held[-1] if held and len(held) % 3 == 0 else item
         held.append(item)
         return last
 
     held = list[Item]()
-    monkeypatch.setattr(_UnionCursor, "_delivered", twice)
+    monkeypatch.setattr(UnionCursor, "_delivered", twice)
     with pytest.raises(AssertionError):
         assert_merged("inline")
 

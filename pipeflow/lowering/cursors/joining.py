@@ -1,0 +1,257 @@
+"""Cursors of what joins several streams, unions and pairs, and of the drains in them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from typing_extensions import override
+
+from pipeflow.dsl import nodes
+from pipeflow.lowering.cursors.cursor import Cursor, OneInputCursor
+from pipeflow.lowering.items import Item, Signal
+
+if TYPE_CHECKING:
+    from pipeflow.lowering.executor import Executor
+
+
+class DrainCursor(OneInputCursor):
+    """Consumes its input and delivers nothing (law 13)."""
+
+    @override
+    def _poll(self) -> Item | Signal:
+        found = self._pull()
+        if isinstance(found, Signal):
+            return found
+        self._drop(found)
+        self.consumed = found
+        return Signal.DRAINED
+
+
+class ZipCursor(Cursor):
+    """Pairs; when one side ends the other is stopped, and an item that has no partner is given up."""
+
+    def __init__(self, executor: Executor, node: nodes.Zip, left: Cursor, right: Cursor) -> None:
+        super().__init__(executor, node, (left, right))
+        self._held: list[Item | None] = [None, None]
+        self._ended = False
+
+    @property
+    @override
+    def queue(self) -> int:
+        return sum(item is not None for item in self._held)
+
+    @override
+    def _poll(self) -> Item | Signal:
+        if self._ended:
+            return Signal.DONE
+        missing: list[Signal] = []
+        for side, cursor in enumerate(self.inputs):
+            if self._held[side] is None:
+                found = cursor.poll()
+                if found is Signal.DONE:
+                    return self._end()
+                if isinstance(found, Item):
+                    self.meter.taken += 1
+                    self._held[side] = found
+                    if self.executor.recorder is not None:
+                        self.taken.append(found)
+                else:
+                    missing.append(found)
+        left, right = self._held
+        if left is not None and right is not None:
+            self._held = [None, None]
+            return Item((self.executor.delivered(left), self.executor.delivered(right)))
+        return next((found for found in (Signal.PASS, Signal.PENDING) if found in missing), Signal.NOT_READY)
+
+    def _end(self) -> Signal:
+        self._ended = True
+        self.stop()
+        for item in self._held:
+            if item is not None and self.executor.recorder is not None:
+                self.executor.recorder.dropped(self, item)
+        return Signal.DONE
+
+
+class UnionCursor(Cursor):
+    """A union ends when every branch that can deliver has; drained branches are then stopped (law 13)."""
+
+    def __init__(self, executor: Executor, node: nodes.Union, branches: Sequence[Cursor]) -> None:
+        super().__init__(executor, node, branches)
+        self._weights = dict(zip(branches, node.weights or (1.0,) * len(branches), strict=True))
+        self._live = list(branches)
+        self._turn = 0
+        # What this union answers when a drained branch of it consumed an item.
+        self._drained = Signal.DRAINED if node.drained else Signal.PASS
+        self._stopping = False
+
+    def _ended(self, branch: Cursor) -> None:
+        position = self._live.index(branch)
+        self._live.remove(branch)
+        if position < self._turn:
+            self._turn -= 1
+        if self._live:
+            self._turn %= len(self._live)
+        only_drained = all(cursor.node.drained for cursor in self._live)
+        if only_drained and not self.node.drained and not self._stopping:
+            self._stopping = True
+            for cursor in self._live:
+                cursor.stop()
+
+    def _delivered(self, item: Item) -> Item:
+        self.meter.taken += 1
+        return item
+
+
+class RoundRobinCursor(UnionCursor):
+    """Serves the branches in turns by weight (law 11); a branch that is not ready passes its turn."""
+
+    def __init__(self, executor: Executor, node: nodes.Union, branches: Sequence[Cursor]) -> None:
+        super().__init__(executor, node, branches)
+        self._served = 0
+
+    @override
+    def _poll(self) -> Item | Signal:
+        passed = 0
+        while self._live:
+            branch = self._live[self._turn]
+            found = branch.poll()
+            if isinstance(found, Item):
+                self._count_turn(branch)
+                return self._delivered(found)
+            match found:
+                case Signal.DRAINED:
+                    self._count_turn(branch)
+                    return self._drained
+                case Signal.DONE:
+                    self._served = 0
+                    self._ended(branch)
+                case Signal.NOT_READY:
+                    self._next_turn()
+                    passed += 1
+                    if passed >= len(self._live):
+                        return found
+                case _:
+                    return found
+        return Signal.DONE
+
+    def _count_turn(self, branch: Cursor) -> None:
+        self._served += 1
+        if self._served >= self._weights[branch]:
+            self._next_turn()
+
+    def _next_turn(self) -> None:
+        self._served = 0
+        self._turn = (self._turn + 1) % len(self._live)
+
+
+class ByStepsCursor(UnionCursor):
+    """Serves the branch that is furthest behind in steps for its weight; one that is not ready is owed nothing."""
+
+    def __init__(self, executor: Executor, node: nodes.Union, branches: Sequence[Cursor]) -> None:
+        super().__init__(executor, node, branches)
+        # Steps served for each unit of weight.
+        self._served = dict.fromkeys(branches, 0.0)
+
+    @override
+    def _poll(self) -> Item | Signal:
+        passed: set[Cursor] = set()
+        while len(passed) < len(self._live):
+            branch = min((b for b in self._live if b not in passed), key=lambda b: self._served[b])
+            found = branch.poll()
+            if isinstance(found, Item):
+                self._count(branch, found)
+                self._forgive(passed)
+                return self._delivered(found)
+            match found:
+                case Signal.DRAINED:
+                    self._count(branch, branch.consumed)
+                    self._forgive(passed)
+                    return self._drained
+                case Signal.DONE:
+                    self._ended(branch)
+                case Signal.NOT_READY:
+                    passed.add(branch)
+                case _:
+                    return found
+        return Signal.NOT_READY if self._live else Signal.DONE
+
+    def _count(self, branch: Cursor, item: Item | None) -> None:
+        assert item is not None
+        counted: Any = self.executor.value(item)
+        self.consumed = item
+        self._served[branch] += self._called(lambda: counted.steps) / self._weights[branch]
+
+    def _forgive(self, passed: set[Cursor]) -> None:
+        """A branch that had nothing is now as far as the one that is furthest behind of those that had."""
+        behind = min(self._served[branch] for branch in self._live if branch not in passed)
+        for branch in passed:
+            self._served[branch] = max(self._served[branch], behind)
+
+
+class PrioritisedCursor(UnionCursor):
+    """Serves the first branch that has an item ready (law 12)."""
+
+    @override
+    def _poll(self) -> Item | Signal:
+        answers: set[Signal] = set()
+        for branch in list(self._live):
+            found = branch.poll()
+            if isinstance(found, Item):
+                return self._delivered(found)
+            if found is Signal.DRAINED:
+                return self._drained
+            if found is Signal.PASS:
+                return found  # something moved; the branch may have an item now
+            if found is Signal.DONE:
+                self._ended(branch)
+                return Signal.PASS if self._live else Signal.DONE
+            answers.add(found)
+        if not self._live:
+            return Signal.DONE
+        return Signal.PENDING if Signal.PENDING in answers else Signal.NOT_READY
+
+
+class AsyncUnionCursor(UnionCursor):
+    """Serves whatever branch has an item ready, the one after the last served first (law 12)."""
+
+    def __init__(self, executor: Executor, node: nodes.Union, branches: Sequence[Cursor]) -> None:
+        super().__init__(executor, node, branches)
+        # How often it moved since the executor last looked what had finished.
+        self._moves = 0
+        self._looks = 0
+
+    @override
+    def _poll(self) -> Item | Signal:
+        self._look()
+        moved = pending = False
+        first = self._turn
+        for branch in [*self._live[first:], *self._live[:first]]:
+            found = branch.poll()
+            if isinstance(found, Item):
+                self._turn = (self._live.index(branch) + 1) % len(self._live)
+                self._moves += 1
+                return self._delivered(found)
+            match found:
+                case Signal.DONE:
+                    self._ended(branch)
+                    moved = True
+                case Signal.DRAINED | Signal.PASS:
+                    moved = True
+                case Signal.PENDING:
+                    pending = True
+                case _:
+                    pass
+        if not self._live:
+            return Signal.DONE
+        if moved:
+            self._moves += 1
+            return self._drained
+        return Signal.PENDING if pending else Signal.NOT_READY
+
+    def _look(self) -> None:
+        """Let the other branches' calls be noticed, where some could be served for ever without a wait."""
+        if self._looks != self.executor.looks:
+            self._looks, self._moves = self.executor.looks, 0
+        elif self._moves >= len(self._live):
+            self.executor.look()

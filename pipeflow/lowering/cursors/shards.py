@@ -1,0 +1,196 @@
+"""The shards of a gather while they run: each asks its actor for one item after the other.
+
+A shard has a source of its own in its actor, or is fed from a stream that is scattered over the actors. One call
+returns one finished item, which stays in the actor until it is read.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from typing_extensions import override
+
+from pipeflow.dsl import nodes
+from pipeflow.lowering.cursors.cursor import Cursor
+from pipeflow.lowering.engine import Call
+from pipeflow.lowering.fusion import ShardProgram
+from pipeflow.lowering.host import Answer, Host
+from pipeflow.lowering.items import Item, Origin, Signal
+from pipeflow.lowering.program import Status
+
+if TYPE_CHECKING:
+    from pipeflow.lowering.executor import Executor
+
+
+class Shard(ABC):
+    """One shard: its calls in the order of submission, which is the order of its items (law 1)."""
+
+    def __init__(self, executor: Executor, node: nodes.Gather, shard: ShardProgram) -> None:
+        self._executor = executor
+        self._node = node
+        self._program = shard.program
+        self._actors, self._index = executor.actors(shard.group), shard.index
+        self._key = executor.install(node, shard.group, shard.index, shard.program)
+        self._origins = (Origin(shard.group, shard.index),) if node.with_source else ()
+        self._not_ready_since: int | None = None
+        self._asked_in: dict[Call, int] = {}
+        self.name = self._actors[shard.index].name
+        self.calls: deque[Call] = deque()
+        self.ended = False
+        self.asked = 0
+        # Whether it was asked for an item that it still has to be fed.
+        self.wanted = False
+
+    @property
+    def waits(self) -> bool:
+        """Whether its source said `NotReady` and nothing has moved since."""
+        return self._not_ready_since is not None and self._not_ready_since >= self._executor.epoch
+
+    def lags(self) -> list[int]:
+        """For every item under way, how many weights the actor was sent since it was asked for it."""
+        return [self._executor.versions[self.name] - call.version for call in self.calls]
+
+    @abstractmethod
+    def ask(self) -> None:
+        """See to it that one more item comes."""
+        ...
+
+    def feed(self) -> None:
+        """Let it start on what it was asked for, where it did not yet."""
+        return
+
+    def head(self) -> Item | Signal:
+        """The shard's next item; PENDING while its call runs, PASS when it has to be asked."""
+        while self.calls:
+            reply = self.calls[0].reply
+            if reply is None:
+                return Signal.PENDING
+            call = self.calls.popleft()
+            asked_in = self._asked_in.pop(call)
+            match reply.status:
+                case Status.ITEM:
+                    self._not_ready_since = None
+                    lag = self._executor.versions[self.name] - call.version
+                    return Item(handle=call.item, origins=self._origins, call=call, lag=lag)
+                case Status.ENDED:
+                    self.ended = True
+                case Status.NOT_READY:
+                    self._not_ready_since = asked_in
+                case _:
+                    pass
+        if self.ended:
+            return Signal.DONE
+        return Signal.NOT_READY if self.waits else Signal.PASS
+
+    def _submit(self, method: Callable[..., Answer], *args: object, given: Item | None = None) -> None:
+        actor = self._actors[self._index]  # looked up anew, since it may have been restarted
+        call = self._executor.submit(
+            self._node, actor, method, self._key, *args, program=self._program, given=given
+        )
+        self._asked_in[call] = self._executor.epoch
+        self.calls.append(call)
+        self.asked += 1
+
+
+class SourceShard(Shard):
+    """A shard whose items come from a source in its actor."""
+
+    @override
+    def ask(self) -> None:
+        self._submit(Host.advance)
+
+
+class FedShard(Shard):
+    """A shard whose items come from a scattered stream."""
+
+    def __init__(
+        self, executor: Executor, node: nodes.Gather, shard: ShardProgram, scattering: Scattering
+    ) -> None:
+        super().__init__(executor, node, shard)
+        self._scattering = scattering
+        self._fed: Signal = Signal.PASS
+
+    @override
+    def ask(self) -> None:
+        self.wanted = True
+        self.feed()
+
+    @override
+    def feed(self) -> None:
+        if not self.wanted:
+            return
+        found = self._scattering.take(self._index)
+        if isinstance(found, Signal):
+            self._fed = found
+            self.ended = found is Signal.DONE
+            self.wanted = not self.ended
+            return
+        self.wanted = False
+        if found.parts is None:
+            self._submit(Host.feed, found.argument, given=found)
+        else:
+            parts = (self._executor.argument(part) for part in found.parts)
+            self._submit(Host.feed_list, *parts, given=found)
+
+    @override
+    def head(self) -> Item | Signal:
+        self.feed()
+        return self._fed if self.wanted else super().head()
+
+
+class Scattering:
+    """A stream that several shards are fed from: item k for shard ``k % count``, or every item for every shard."""
+
+    def __init__(self, executor: Executor, node: nodes.Scatter, upstream: Cursor) -> None:
+        self._executor = executor
+        self._node = node
+        self.upstream = upstream
+        self._queues: list[deque[Item]] = [deque() for _ in range(node.group.count)]
+        self._turn = 0
+
+    def take(self, index: int) -> Item | Signal:
+        """The next item for a shard, or why there is none."""
+        queue = self._queues[index]
+        if not queue:
+            found = self.upstream.poll()
+            if isinstance(found, Signal):
+                return found
+            self._spread(found)
+        return queue.popleft() if queue else Signal.PASS
+
+    def _spread(self, item: Item) -> None:
+        meter = self._executor.meters[self._executor.number[id(self._node)]]
+        meter.taken += 1
+        if not self._node.to_all:
+            meter.made += 1
+            self._queues[self._turn].append(item)
+            self._turn = (self._turn + 1) % len(self._queues)
+            return
+        for place, queue in enumerate(self._queues):
+            meter.made += 1
+            # What fans out is copied, as at a fork (law 26).
+            queue.append(item if place == 0 else self._executor.copied(item))
+
+
+def shards_on(
+    executor: Executor,
+    node: nodes.Gather,
+    programs: Sequence[ShardProgram],
+    cursor: Callable[[nodes.Node], Cursor],
+) -> tuple[list[Shard], list[Cursor]]:
+    """The running shards of a gather, and the cursors of the streams that feed some of them."""
+    scatterings: dict[int, Scattering] = {}
+    shards: list[Shard] = []
+    for program in programs:
+        if program.scatter is None:
+            shards.append(SourceShard(executor, node, program))
+            continue
+        scattering = scatterings.get(id(program.scatter))
+        if scattering is None:
+            scattering = Scattering(executor, program.scatter, cursor(program.scatter.input))
+            scatterings[id(program.scatter)] = scattering
+        shards.append(FedShard(executor, node, program, scattering))
+    return shards, [scattering.upstream for scattering in scatterings.values()]
