@@ -13,6 +13,7 @@ from pipeflow.rl.batches import Advantages, Report
 from pipeflow.rl.environments import EnvSpec
 from pipeflow.rl.learners.ppo import PPOLearner
 from pipeflow.rl.policies import Activation, PolicySpec
+from pipeflow.rl.recurrent import MemoryKind
 from pipeflow.rl.returns import gae
 from pipeflow.rl.rollouts import RolloutWorker
 from pipeflow.rl.schedules import Constant, Linear
@@ -60,6 +61,10 @@ class PPOConfig:
     """Nonlinearity between them."""
     shared_trunk: bool = False
     """Whether policy and value share their hidden layers."""
+    memory: MemoryKind = "none"
+    """Recurrent layer behind the hidden layers, for environments that show a part of their state."""
+    memory_size: int = 64
+    """Units of it."""
     normalise_observations: bool = False
     """Scale observations by running statistics, which travel with the weights."""
     normalise_rewards: bool = False
@@ -72,7 +77,15 @@ class PPOConfig:
     """Threads that torch computes with in every actor."""
 
     def __post_init__(self) -> None:
-        for name in ("workers", "num_envs", "fragment_length", "epochs", "minibatch_size", "threads"):
+        for name in (
+            "workers",
+            "num_envs",
+            "fragment_length",
+            "epochs",
+            "minibatch_size",
+            "memory_size",
+            "threads",
+        ):
             if getattr(self, name) < 1:
                 message = f"{name} must be at least 1, got {getattr(self, name)}"
                 raise ValueError(message)
@@ -118,8 +131,9 @@ def ppo(config: PPOConfig) -> Stream[Report]:
 def policy_of(config: PPOConfig) -> PolicySpec:
     """The policy that the plan trains; an evaluation of its weights needs the same."""
     return PolicySpec.for_env(
-        config.env, hidden=config.hidden, activation=config.activation, shared_trunk=config.shared_trunk
-    )
+        config.env, hidden=config.hidden, activation=config.activation, shared_trunk=config.shared_trunk,
+        memory=config.memory, memory_size=config.memory_size,
+    )  # fmt: skip
 
 
 def _learning_rate(config: PPOConfig) -> Constant | Linear:

@@ -14,7 +14,8 @@ import tyro
 from pipeflow.algorithms.catalogue import entry_of
 from pipeflow.cli.configuration import from_json
 from pipeflow.cli.flags import parse
-from pipeflow.cli.plans import build_policy
+from pipeflow.cli.learners import Learners
+from pipeflow.cli.plans import build_plan
 from pipeflow.cli.recording import CHECKPOINTS
 from pipeflow.rl.checkpoints import (
     CheckpointError,
@@ -22,8 +23,6 @@ from pipeflow.rl.checkpoints import (
     is_checkpoint,
     load_checkpoint,
 )
-from pipeflow.rl.evaluation import evaluate
-from pipeflow.rl.learners.learner import Learner
 
 
 @dataclass(frozen=True)
@@ -57,18 +56,13 @@ def evaluate_checkpoint(words: Sequence[str]) -> int:
         config = from_json(algorithm.configuration, checkpoint.config)
     except ValueError as error:
         raise CheckpointError(f"{path} is of no use here: {error}") from error
-    policy = build_policy(algorithm, config)
-    learner = Learner(policy)
     try:
-        learner.load_state(checkpoint.state)
+        weights = Learners(build_plan(algorithm, config)).loaded(checkpoint.state)
     except ValueError as error:
         raise CheckpointError(f"{path} does not fit its own configuration: {error}") from error
-    weights = learner.weights()
-    stats = evaluate(config.env, policy, weights, options.episodes, options.seed)
-    print(
-        f"{config.env.name}, {options.episodes} greedy episodes with {path} "
-        f"({checkpoint.state['lifetime_steps']:,} steps)"
-    )
+    stats = algorithm.play(config, weights, options.episodes, options.seed)
+    steps = max(one for name, one in checkpoint.state.items() if name.endswith("lifetime_steps"))
+    print(f"{config.env.name}, {options.episodes} greedy episodes with {path} ({steps:,} steps)")
     low, high = stats.returns.min(), stats.returns.max()
     print(
         f"return  mean {stats.mean_return:.2f}  std {stats.returns.std():.2f}  min {low:.2f}  max {high:.2f}"

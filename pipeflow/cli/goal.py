@@ -7,15 +7,13 @@ goal is reached: their actions are sampled, and their episodes belong to the pol
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from pipeflow.cli.recording import Record
 from pipeflow.rl.batches import Weights
-from pipeflow.rl.environments import EnvSpec
 from pipeflow.rl.episodes import EpisodeStats
-from pipeflow.rl.evaluation import evaluate
-from pipeflow.rl.policies import PolicySpec
 from pipeflow.rl.seeding import derive_seed
 
 EPISODES = 20
@@ -31,17 +29,18 @@ _ROUTINE_SHARE = 10
 class Goal:
     """A mean return that greedy episodes shall have.
 
-    target: that return. env, policy: what is played. seed: of the run; every evaluation plays other episodes,
-    so that no policy is chosen for its luck with the same few.
+    target: that return. play: plays episodes with the weights of each learner, so many, with a seed. seed: of the
+    run; every evaluation plays other episodes, so that no policy is chosen for its luck with the same few.
 
     evaluation: the latest, None before there was one.
     """
 
-    def __init__(self, target: float, env: EnvSpec, policy: PolicySpec, seed: int) -> None:
+    def __init__(
+        self, target: float, play: Callable[[Sequence[Weights], int, int], EpisodeStats], seed: int
+    ) -> None:
         self.target = target
         self.evaluation: EpisodeStats | None = None
-        self._env = env
-        self._policy = policy
+        self._play = play
         self._seed = seed
         self._latest: deque[float] = deque(maxlen=EPISODES)
         self._evaluated_at: int | None = None
@@ -63,9 +62,9 @@ class Goal:
             max(_PROMISING_STEPS, cost) if promising else max(_ROUTINE_STEPS, _ROUTINE_SHARE * cost)
         )
 
-    def evaluate(self, weights: Weights, steps: int) -> EpisodeStats:
+    def evaluate(self, weights: Sequence[Weights], steps: int) -> EpisodeStats:
         """Play greedy episodes in environments of their own. steps: that the weights were trained for."""
         self._evaluated_at = steps
-        seed = derive_seed(self._seed, "goal", weights.version)
-        self.evaluation = evaluate(self._env, self._policy, weights, EPISODES, seed)
+        seed = derive_seed(self._seed, "goal", *(one.version for one in weights))
+        self.evaluation = self._play(weights, EPISODES, seed)
         return self.evaluation

@@ -1,13 +1,12 @@
 """From an algorithm and its configuration to the plan, with what can go wrong on the way said in one line.
 
-Apart from the commands because all of them need the same. To build a plan, or a policy, means to make an
-environment and look at its spaces, and environments are other people's code.
+Apart from the commands because all of them need the same. To build a plan means to make an environment and look
+at its spaces, and environments are other people's code.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
@@ -17,10 +16,8 @@ from pipeflow.algorithms.catalogue import Algorithm, Configuration
 from pipeflow.cli.errors import UsageError, one_line
 from pipeflow.dsl import Stream
 from pipeflow.rl.batches import Report
-from pipeflow.rl.policies import PolicySpec
 from pipeflow.rl.spaces import UnsupportedSpace
 
-T = TypeVar("T")
 C = TypeVar("C", bound=Configuration)
 
 
@@ -29,18 +26,9 @@ def build_plan(algorithm: Algorithm[C], config: C) -> Stream[Report]:
 
     Raises UsageError if the environment is unknown, cannot be made, or has spaces that no policy is for.
     """
-    return _built(algorithm.plan, config)
-
-
-def build_policy(algorithm: Algorithm[C], config: C) -> PolicySpec:
-    """The policy that the plan trains. Raises UsageError as `build_plan` does."""
-    return _built(algorithm.policy, config)
-
-
-def _built(build: Callable[[C], T], config: C) -> T:
     _find_modules_here()
     try:
-        return build(config)
+        return algorithm.plan(config)
     except (ValueError, UnsupportedSpace, gymnasium.error.Error) as error:
         raise UsageError(one_line(error)) from error
     except Exception as error:

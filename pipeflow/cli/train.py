@@ -11,6 +11,7 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -20,7 +21,8 @@ from pipeflow.cli.errors import one_line
 from pipeflow.cli.flags import parse_with_configuration
 from pipeflow.cli.goal import EPISODES, Goal
 from pipeflow.cli.interrupts import Interrupts
-from pipeflow.cli.plans import build_plan, build_policy
+from pipeflow.cli.learners import Learners
+from pipeflow.cli.plans import build_plan
 from pipeflow.cli.progress import display, say
 from pipeflow.cli.recording import (
     CHECKPOINTS,
@@ -39,12 +41,11 @@ from pipeflow.cli.recording import (
     write_json,
 )
 from pipeflow.cli.versions import versions
-from pipeflow.dsl import Actors, RunError, Stream, group_of
+from pipeflow.dsl import RunError, Stream
 from pipeflow.lowering.engine import Engine
 from pipeflow.lowering.run import EngineName, Run
 from pipeflow.rl.batches import Report
 from pipeflow.rl.checkpoints import Checkpoint, Json, checkpoints_in, extend_series
-from pipeflow.rl.learners.learner import Learner
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ def train(name: str, words: Sequence[str]) -> int:
     plan = build_plan(algorithm, config)
     goal = None
     if options.until_return is not None:
-        goal = Goal(options.until_return, config.env, build_policy(algorithm, config), config.seed)
+        goal = Goal(options.until_return, partial(algorithm.play, config), config.seed)
     folder = run_folder(options.logdir, name, config.env.name)
     if not options.quiet:
         say(f"training {name} on {config.env.name}, engine {options.engine}, folder {folder}")
@@ -131,19 +132,19 @@ class _Training:
 
     def run(self) -> _Ending:
         """Train to the end, whichever comes first."""
-        learner = group_of(self.plan, Learner)
+        learners = Learners(self.plan)
         how: _How = "interrupted"
         saved = False
         try:
             with self.plan.run(_engine(self.options)) as run:
                 # Starts the actors, so that what cannot start leaves no folder behind.
-                run.ask(learner, Learner.weights)
+                learners.weights(run)
                 # Ray has taken them over when it started.
                 self.interrupts.install()
                 self._describe()
                 with ExitStack() as stack:
-                    how = self._loop(run, learner, self._sinks(stack))
-                self._save(run, learner)
+                    how = self._loop(run, learners, self._sinks(stack))
+                self._save(run, learners)
                 saved = True
         except (KeyboardInterrupt, RunError) as error:
             if self.interrupts.received is None:
@@ -173,7 +174,7 @@ class _Training:
             stack.enter_context(closing(display(self.options.steps, self.options.quiet))),
         ]
 
-    def _loop(self, run: Run[Report], learner: Actors[Learner], sinks: Sequence[Sink]) -> _How:
+    def _loop(self, run: Run[Report], learners: Learners, sinks: Sequence[Sink]) -> _How:
         recorder = Recorder()
         while self.interrupts.received is None:
             report = next(run, None)
@@ -182,7 +183,7 @@ class _Training:
             finished = report.lifetime_steps >= self.options.steps
             record = recorder.take(report)
             if self.goal is not None and self.goal.is_due(record, finished):
-                record = self._evaluated(record, self.goal, run, learner)
+                record = self._evaluated(record, self.goal, run, learners)
             self.last = record
             for sink in sinks:
                 sink.record(record)
@@ -191,23 +192,23 @@ class _Training:
             if finished and self.interrupts.received is None:
                 return "finished" if self.goal is None else "unsolved"
             if time.monotonic() - self.saved_at > 60 * self.options.checkpoint_minutes:
-                self._save(run, learner)
+                self._save(run, learners)
         return "interrupted"
 
-    def _evaluated(self, record: Record, goal: Goal, run: Run[Report], learner: Actors[Learner]) -> Record:
+    def _evaluated(self, record: Record, goal: Goal, run: Run[Report], learners: Learners) -> Record:
         """The record with an evaluation; without it where a signal cut it short."""
-        (weights,) = run.ask(learner, Learner.weights)
+        weights = learners.weights(run)
         try:
             with self.interrupts.at_once():
                 return replace(record, evaluation=goal.evaluate(weights, record.report.lifetime_steps))
         except KeyboardInterrupt:
             return record
 
-    def _save(self, run: Run[Report], learner: Actors[Learner]) -> None:
-        (state,) = run.ask(learner, Learner.state)
-        checkpoint = Checkpoint(self.algorithm, self.config, state, versions())
+    def _save(self, run: Run[Report], learners: Learners) -> None:
+        checkpoint = Checkpoint(self.algorithm, self.config, learners.state(run), versions())
+        steps = 0 if self.last is None else self.last.report.lifetime_steps
         with self.interrupts.held():
-            extend_series(self.folder / CHECKPOINTS, int(state["lifetime_steps"]), checkpoint)
+            extend_series(self.folder / CHECKPOINTS, steps, checkpoint)
         self.saved_at = time.monotonic()
 
 

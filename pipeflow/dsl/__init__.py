@@ -3,7 +3,7 @@
 This package describes; `pipeflow.lowering` runs. It imports nothing of ray, torch, numpy or gymnasium.
 """
 
-from pipeflow.dsl.actors import Actors, Placed, Send, actors, group_of
+from pipeflow.dsl.actors import Actors, Placed, Send, actors, group_of, groups_with
 from pipeflow.dsl.errors import (
     ActorDiedError,
     DeadlockError,
@@ -81,6 +81,7 @@ __all__ = [
     "gather_rounds",
     "gather_sync",
     "group_of",
+    "groups_with",
     "max_lag",
     "once_per_steps",
     "reply",

@@ -251,18 +251,28 @@ def actors(factory: Callable[P, W], count: int, /, *args: P.args, **kwargs: P.kw
     return Actors(group)
 
 
+def groups_with(plan: Stream[Any], actor_class: type[W]) -> tuple[Actors[W], ...]:
+    """The groups of a plan whose actors are of a class, in the order in which the plan mentions them.
+
+    `Any`: which items the plan delivers does not matter here.
+    """
+    groups = groups_of(plan.node)
+    return tuple(
+        Actors(g) for g in groups if isinstance(g.factory, type) and issubclass(g.factory, actor_class)
+    )
+
+
 def group_of(plan: Stream[Any], actor_class: type[W]) -> Actors[W]:
     """The one group of a plan whose actors are of a class, for instance to ask its learner for its state.
 
-    `Any`: which items the plan delivers does not matter here.
+    `Any`: as in `groups_with`.
 
     Raises:
         LookupError: the plan has no such group, or several.
     """
-    groups = groups_of(plan.node)
-    found = [g for g in groups if isinstance(g.factory, type) and issubclass(g.factory, actor_class)]
+    found = groups_with(plan, actor_class)
     if len(found) != 1:
-        known = ", ".join(group.name for group in groups) or "none"
+        known = ", ".join(group.name for group in groups_of(plan.node)) or "none"
         message = f"the plan has {len(found)} groups of {actor_class.__name__}; its groups are: {known}"
         raise LookupError(message)
-    return Actors(found[0])
+    return found[0]

@@ -90,8 +90,9 @@ def check_counts(branch: Node, site: Site) -> None:
     for node in [branch] if not branch.drained else [n for n in walk(branch) if isinstance(n, nodes.Drain)]:
         counted = node.input if isinstance(node, nodes.Drain) else node
         if isinstance(counted.item_type, type) and not hasattr(counted.item_type, "steps"):
-            fields = getattr(counted.item_type, "__annotations__", {})
-            if "steps" not in fields:
+            # A dataclass's field without a default is no attribute of the class.
+            declared = (vars(base).get("__annotations__", {}) for base in counted.item_type.__mro__)
+            if not any("steps" in names for names in declared):
                 message = (
                     f"{site}: by_steps counts the steps of items, but {counted.name} ({counted.site}) delivers "
                     f"{show(counted.item_type)}, which has none; use round_robin, or a stage that makes such items"

@@ -182,6 +182,7 @@ class Reply(Operator, Generic[A_contra, W_contra]):
 def reply(method: Callable[[W, A], object], /) -> Reply[A, W]: ...
 @overload
 def reply(method: Callable[[W, Message], object], message: Callable[[A], Message], /) -> Reply[A, W]: ...
+# `Any`: the overloads state the types.
 def reply(
     method: Callable[[Any, Any], object], message: Callable[[Any], object] | None = None, /
 ) -> Reply[Any, Any]:

@@ -8,6 +8,7 @@ is outstanding either, the plan can never go on, and that is a `DeadlockError`.
 from __future__ import annotations
 
 import copy
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, NoReturn
@@ -50,9 +51,10 @@ class Executor:
         self.epoch = 0
         # Counts how often the engine was asked what has finished.
         self.looks = 0
-        # What runs ahead of whoever reads it, and when the gates that go by the clock want to be asked again.
+        # What runs ahead of whoever reads it.
         self.buffers: list[BufferCursor] = []
-        self.alarms: dict[int, float] = {}
+        # When to ask the root again though nothing has finished, as it said when it was asked last.
+        self._alarm = math.inf
         # How many weights each actor was sent, by the actor's name: a restarted actor goes on where it stood.
         self.versions: Counter[str] = Counter()
         self._groups = groups_of(root)
@@ -83,14 +85,18 @@ class Executor:
         self.start()
         assert self._cursor is not None
         while True:
+            self._alarm = math.inf
             found = self._cursor.poll()
             if isinstance(found, Item):
                 yield self.delivered(found)
             elif found is Signal.DONE:
                 self._apply_messages()
                 return
-            elif (found is Signal.PENDING or found is Signal.NOT_READY) and not self._run_ahead():
-                self._wait()
+            elif found is Signal.PENDING or found is Signal.NOT_READY:
+                if self._run_ahead():
+                    self.look()
+                else:
+                    self._wait()
 
     def ask(self, group: Group, method: Callable[..., object]) -> list[object]:
         """What the method returns on every actor of a group, in order."""
@@ -99,6 +105,7 @@ class Executor:
             message = f"{group.name} ({group.site}) is no group of this plan; its groups are: {known}"
             raise LookupError(message)
         self.start()
+        self._alarm = math.inf
         node = Node(name=f"ask({name_of(method)})", site=call_site())
         calls = [self.submit(node, actor, Host.ask, method) for actor in self.actors(group)]
         while True:
@@ -265,10 +272,14 @@ class Executor:
 
     # Waiting
 
+    def wake_at(self, time: float) -> None:
+        """Let whoever is being asked be asked again at a time of the engine's clock, if nothing happens before."""
+        self._alarm = min(self._alarm, time)
+
     def look(self) -> None:
         """Take note of what has finished, without waiting.
 
-        For a union that could be served for ever by branches which never wait, so that the others are heard.
+        For a union or a buffer that could be served for ever by what never waits, so that the others are heard.
         """
         if self._outstanding:
             self._wait(0.0)
@@ -326,12 +337,12 @@ class Executor:
         return any(moved)
 
     def _wait(self, timeout: float | None = None) -> None:
-        if timeout is None and self.alarms:
-            timeout = max(min(self.alarms.values()) - self.engine.now(), 0.0)
+        if timeout is None and self._alarm < math.inf:
+            timeout = max(self._alarm - self.engine.now(), 0.0)
         if not self._outstanding:
-            if not self.alarms:
+            if timeout is None:
                 self._deadlock()
-            self.engine.sleep(timeout or 0.0)
+            self.engine.sleep(timeout)
             return
         self.looks += 1
         for call in self.engine.wait(list(self._outstanding), timeout):

@@ -89,6 +89,15 @@ class Recorder:
         aliased = given is not item and _aliased(item, given)
         self.record(events.Shared(self.trace.number[id(node)], outlet, self.uid(given), copy_of, aliased))
 
+    def counted(self, cursor: Cursor, branch: Cursor, item: Item, steps: float) -> None:
+        """A union counted the steps of an item that it took from a branch."""
+        number = self.trace.number
+        self.record(events.Counted(number[id(cursor.node)], number[id(branch.node)], self.uid(item), steps))
+
+    def timed(self, cursor: Cursor, item: Item, time: float) -> None:
+        """A cursor that goes by the clock looked at it for an item."""
+        self.record(events.Timed(self.trace.number[id(cursor.node)], self.uid(item), time))
+
     def polled(self, cursor: Cursor, found: Item | Signal) -> None:
         """A cursor answered."""
         node = self.trace.number[id(cursor.node)]

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from pipeflow.rl.basic_spaces import NoValidAction
+
 Float32Array = NDArray[np.float32]
 
 _HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
@@ -29,11 +31,63 @@ class Layer:
 
 
 @dataclass(frozen=True, eq=False)
+class LSTMCell:
+    """One step of a long short-term memory of H units, whose state is [hidden, cell].
+
+    inputs: [in, 4H], recurrent: [H, 4H], with the gates in torch's order: input, forget, candidate, output.
+    Source: Hochreiter and Schmidhuber, "Long Short-Term Memory" (1997), with the forget gate of Gers et al.,
+    "Learning to Forget" (2000).
+    """
+
+    inputs: Layer
+    recurrent: Layer
+
+    def __call__(self, x: Float32Array, state: Float32Array) -> tuple[Float32Array, Float32Array]:
+        """What is remembered after x [N, in]: (hidden [N, H], state [N, 2H])."""
+        size = len(self.recurrent.weight)
+        gates = _affine(self.inputs, x)
+        gates += _affine(self.recurrent, state[:, :size])
+        candidate = np.tanh(gates[:, 2 * size : 3 * size])
+        _sigmoid_in_place(gates)
+        following = np.empty_like(state)
+        hidden, cell = following[:, :size], following[:, size:]
+        np.multiply(gates[:, size : 2 * size], state[:, size:], out=cell)
+        cell += gates[:, :size] * candidate
+        np.multiply(gates[:, 3 * size :], np.tanh(cell), out=hidden)
+        return hidden, following
+
+
+@dataclass(frozen=True, eq=False)
+class GRUCell:
+    """One step of a gated recurrent unit of H units, whose state is what it gives.
+
+    inputs: [in, 3H], recurrent: [H, 3H], with the gates in torch's order: reset, update, candidate.
+    Source: Cho et al., "Learning Phrase Representations using RNN Encoder-Decoder" (2014), with the reset gate
+    after the product, as in torch.
+    """
+
+    inputs: Layer
+    recurrent: Layer
+
+    def __call__(self, x: Float32Array, state: Float32Array) -> tuple[Float32Array, Float32Array]:
+        """What is remembered after x [N, in]: (hidden [N, H], state [N, H])."""
+        size = len(self.recurrent.weight)
+        from_input, from_state = _affine(self.inputs, x), _affine(self.recurrent, state)
+        gates = from_input[:, : 2 * size] + from_state[:, : 2 * size]
+        _sigmoid_in_place(gates)
+        reset, keep = gates[:, :size], gates[:, size:]
+        candidate = np.tanh(from_input[:, 2 * size :] + reset * from_state[:, 2 * size :])
+        following = candidate + keep * (state - candidate)
+        return following, following
+
+
+@dataclass(frozen=True, eq=False)
 class Perceptron:
     """A network of policy and value, as arrays that may be views of a torch module's own memory.
 
     policy_layers, value_layers: hidden layers; value_layers is None where the two share theirs. policy_head,
     value_head: the output layers, without activation. activation: applied in place after a hidden layer.
+    memory: between the shared hidden layers and the output layers; None if the network has none.
     """
 
     policy_layers: Sequence[Layer]
@@ -41,20 +95,29 @@ class Perceptron:
     policy_head: Layer
     value_head: Layer
     activation: Callable[[Float32Array], object]
+    memory: LSTMCell | GRUCell | None = None
 
-    def outputs(self, observations: Float32Array) -> tuple[Float32Array, Float32Array]:
-        """What the heads give for observations [N, D]: (policy outputs [N, P], values [N])."""
+    def outputs(
+        self, observations: Float32Array, state: Float32Array
+    ) -> tuple[Float32Array, Float32Array, Float32Array]:
+        """What the heads give for observations [N, D]: (policy outputs [N, P], values [N], state [N, S])."""
         policy_features = self._hidden(self.policy_layers, observations)
+        if self.memory is not None:
+            policy_features, state = self.memory(policy_features, state)
         if self.value_layers is None:
             value_features = policy_features
         else:
             value_features = self._hidden(self.value_layers, observations)
-        return _affine(self.policy_head, policy_features), _affine(self.value_head, value_features)[:, 0]
+        outputs = _affine(self.policy_head, policy_features)
+        return outputs, _affine(self.value_head, value_features)[:, 0], state
 
-    def values(self, observations: Float32Array) -> Float32Array:
+    def values(self, observations: Float32Array, state: Float32Array) -> Float32Array:
         """Values [N] of observations [N, D]."""
         layers = self.policy_layers if self.value_layers is None else self.value_layers
-        return _affine(self.value_head, self._hidden(layers, observations))[:, 0]
+        features = self._hidden(layers, observations)
+        if self.memory is not None:
+            features, _ = self.memory(features, state)
+        return _affine(self.value_head, features)[:, 0]
 
     def _hidden(self, layers: Sequence[Layer], x: Float32Array) -> Float32Array:
         for layer in layers:
@@ -71,6 +134,21 @@ def tanh_in_place(x: Float32Array) -> None:
 def relu_in_place(x: Float32Array) -> None:
     """x <- max(x, 0)."""
     np.maximum(x, 0.0, out=x)
+
+
+def masked(logits: Float32Array, mask: NDArray[np.bool_], sizes: Sequence[int]) -> Float32Array:
+    """The logits with -inf where the mask is False.
+
+    logits, mask: [N, sum of sizes]; sizes: number of categories of each component.
+    Raises NoValidAction if a component of a row has nothing to choose from.
+    """
+    start = 0
+    for size in sizes:
+        possible = mask[:, start : start + size].any(axis=1)
+        if not possible.all():
+            raise NoValidAction.in_row(int(np.flatnonzero(~possible)[0]))
+        start += size
+    return np.where(mask, logits, np.float32(-np.inf))
 
 
 def sample_categorical(
@@ -137,6 +215,14 @@ def most_probable_categorical(logits: Float32Array, sizes: Sequence[int]) -> NDA
     ends = np.cumsum(sizes)
     parts = [logits[:, end - size : end].argmax(axis=1) for end, size in zip(ends, sizes, strict=True)]
     return np.stack(parts, axis=1)
+
+
+def _sigmoid_in_place(x: Float32Array) -> None:
+    # By the hyperbolic tangent, which overflows nowhere.
+    x *= 0.5
+    np.tanh(x, out=x)
+    x += 1.0
+    x *= 0.5
 
 
 def _affine(layer: Layer, x: Float32Array) -> Float32Array:

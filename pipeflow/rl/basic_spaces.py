@@ -10,13 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
-from typing import Literal, TypeAlias
+from typing import Literal, Self, TypeAlias
 
 import numpy as np
 from gymnasium import Space, spaces
 from numpy.typing import NDArray
 
-LeafKind: TypeAlias = Literal["vector", "one_hot", "image"]
+LeafKind: TypeAlias = Literal["vector", "one_hot", "image", "mask"]
 
 # Beyond this a one-hot block or a row of logits is surely a mistake, and would exhaust memory before it said
 # so.
@@ -37,6 +37,19 @@ class InvalidObservation(ValueError):
     def __init__(self, message: str, row: int | None = None) -> None:
         super().__init__(message)
         self.row = row
+
+
+class NoValidAction(InvalidObservation):
+    """An observation to act on whose action mask allows nothing."""
+
+    @classmethod
+    def in_row(cls, row: int) -> Self:
+        """The error for a row of a batch."""
+        return cls(
+            f"the action mask of row {row} allows no action, so there is none to choose; an environment must "
+            "end the episode, or allow an action, in every state that is acted on",
+            row,
+        )
 
 
 @dataclass(frozen=True)
@@ -242,6 +255,21 @@ def check_category_count(sizes: tuple[int, ...], space: Space[object], place: st
         raise UnsupportedSpace(
             f"{place}, the space {space}, has {sum(sizes)} categories, and at most {_MOST_CATEGORIES} are "
             "supported; encode it in a wrapper, as numbers in a Box for instance"
+        )
+
+
+def check_mask(space: Space[object], place: str) -> None:
+    """Raise UnsupportedSpace unless the space holds one bit for each of a number of actions."""
+    if isinstance(space, spaces.MultiBinary):
+        fits = len(space.shape) == 1
+    elif isinstance(space, spaces.Box):
+        fits = len(space.shape) == 1 and bool(np.all(space.low == 0) and np.all(space.high == 1))
+    else:
+        fits = False
+    if not fits:
+        raise UnsupportedSpace(
+            f"{place}, the space {space}, is no action mask: that is a MultiBinary(n), or a Box of n numbers 0 "
+            "and 1, with one for each action; give it another name if it is something else"
         )
 
 

@@ -74,6 +74,11 @@ class Trajectories:
         """Number of real environment steps: rows that are valid."""
         return int(np.count_nonzero(self.valid))
 
+    def restarts(self) -> NDArray[np.bool_]:
+        """[T, N], True where the recurrent state is zeroed before the row; at first it is `initial_state`."""
+        cut = self.terminated | self.truncated | ~self.valid
+        return np.concatenate([np.zeros_like(cut[:1]), cut[:-1]])
+
     def next_observations(self) -> ObservationArray:
         """The true next observation of every row, [T, N, *obs]: the final one where an episode ended."""
         following = np.concatenate([self.observations[1:], self.last_observations[None]])
@@ -94,7 +99,7 @@ class Trajectories:
                 "length, or compute advantages first, whose rows concatenate freely"
             )
         if len(items) < 2:
-            return _joined(cls, items)
+            return joined(cls, items)
         # Rows, and what is kept per sub-environment or per episode end, have no axis N to be joined along.
         widths = [item.rewards.shape[1] for item in items]
         rows: list[NDArray[np.int64]] = []
@@ -103,7 +108,7 @@ class Trajectories:
             rows.append(times * sum(widths) + start + columns)
         ordered = np.argsort(np.concatenate(rows))
         return replace(
-            _joined(
+            joined(
                 cls, items, axis=1, along_rows=("final_observations", "last_observations", "initial_state")
             ),
             final_observations=np.concatenate([item.final_observations for item in items])[ordered],
@@ -112,11 +117,44 @@ class Trajectories:
 
 
 @dataclass(frozen=True, eq=False)
+class Sequences:
+    """How the rows of a batch divide into Q sequences of consecutive steps, each within one episode.
+
+    Every row is in one sequence, and the sequences stand one after the other. lengths: [Q] int64, at least 1
+    each. states: [Q, S], the recurrent state before each one's first row.
+    """
+
+    lengths: NDArray[np.int64]
+    states: NDArray[np.float32]
+
+    @property
+    def starts(self) -> NDArray[np.int64]:
+        """The first row of each, [Q]."""
+        return np.cumsum(self.lengths) - self.lengths
+
+    def take(self, indices: NDArray[np.int64]) -> tuple[Sequences, NDArray[np.int64]]:
+        """The sequences of these indices, in this order, and the rows that they are made of."""
+        lengths = self.lengths[indices]
+        taken = Sequences(lengths, self.states[indices])
+        within = np.arange(lengths.sum()) - np.repeat(taken.starts, lengths)
+        return taken, np.repeat(self.starts[indices], lengths) + within
+
+    @classmethod
+    def concatenate(cls, items: Sequence[Self]) -> Self:
+        """The sequences of all items in order.
+
+        Raises ValueError if there is no item.
+        """
+        return joined(cls, items)
+
+
+@dataclass(frozen=True, eq=False)
 class Advantages:
-    """B real steps, in no order that matters, with the targets that an on-policy learner needs.
+    """B real steps with the targets that an on-policy learner needs.
 
     observations: [B, *obs]. actions: [B, *act]. log_probs, values: [B], of the acting policy. advantages,
-    value_targets: [B], of scaled rewards. The rest as in `Trajectories`.
+    value_targets: [B], of scaled rewards. sequences: which rows follow each other, where the policy has a memory;
+    without it the order of the rows does not matter. The rest as in `Trajectories`.
     """
 
     observations: ObservationArray
@@ -129,6 +167,7 @@ class Advantages:
     episodes: EpisodeStats = field(default_factory=EpisodeStats.none)
     observation_moments: Moments | None = None
     return_moments: Moments | None = None
+    sequences: Sequences | None = None
 
     @property
     def steps(self) -> int:
@@ -141,38 +180,7 @@ class Advantages:
 
         Raises ValueError if there is no item.
         """
-        return _joined(cls, items)
-
-
-@dataclass(frozen=True, eq=False)
-class Transitions:
-    """B steps, each on its own, as replay stores them.
-
-    observations, next_observations: [B, *obs]; the next one is the true one, also where an episode ended.
-    actions: [B, *act]. rewards: [B], summed over n steps where n > 1. terminated: [B] bool; a truncation is
-    not one. discounts: [B], the factor of the value of `next_observations`: gamma^n, before any zeroing at
-    termination.
-    """
-
-    observations: ObservationArray
-    actions: ActionArray
-    rewards: NDArray[np.float32]
-    next_observations: ObservationArray
-    terminated: NDArray[np.bool_]
-    discounts: NDArray[np.float32]
-
-    @property
-    def steps(self) -> int:
-        """Number of rows B."""
-        return len(self.rewards)
-
-    @classmethod
-    def concatenate(cls, items: Sequence[Self]) -> Self:
-        """The rows of all items in order.
-
-        Raises ValueError if there is no item.
-        """
-        return _joined(cls, items)
+        return joined(cls, items)
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,7 +223,7 @@ def merged_moments(items: Sequence[Moments | None]) -> Moments | None:
     return merged
 
 
-def _joined(kind: type[B], items: Sequence[B], axis: int = 0, along_rows: Sequence[str] = ()) -> B:
+def joined(kind: type[B], items: Sequence[B], axis: int = 0, along_rows: Sequence[str] = ()) -> B:
     """One batch of all items: arrays end to end along `axis`, or along their last where they have fewer (those
     named in `along_rows` along the first), the oldest version, and statistics merged.
 
@@ -225,17 +233,19 @@ def _joined(kind: type[B], items: Sequence[B], axis: int = 0, along_rows: Sequen
         raise ValueError(f"{kind.__name__}.concatenate was given no item; give it at least one")
     if len(items) == 1:
         return items[0]
-    joined: dict[str, object] = {}
+    columns: dict[str, object] = {}
     for part in fields(items[0]):
         values: list[Any] = [getattr(item, part.name) for item in items]
         first = values[0]
         if isinstance(first, np.ndarray):
             along = 0 if part.name in along_rows else min(axis, first.ndim - 1)
-            joined[part.name] = np.concatenate(values, axis=along)
+            columns[part.name] = np.concatenate(values, axis=along)
         elif isinstance(first, EpisodeStats):
-            joined[part.name] = functools.reduce(EpisodeStats.merged, values)
+            columns[part.name] = functools.reduce(EpisodeStats.merged, values)
+        elif isinstance(first, Sequences):
+            columns[part.name] = Sequences.concatenate(values)
         elif isinstance(first, int):
-            joined[part.name] = min(values)
+            columns[part.name] = min(values)
         else:
-            joined[part.name] = merged_moments(values)
-    return replace(items[0], **joined)
+            columns[part.name] = merged_moments(values)
+    return replace(items[0], **columns)

@@ -10,6 +10,7 @@ row.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol, Self
@@ -17,6 +18,8 @@ from typing import Protocol, Self
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+
+from pipeflow.rl.basic_spaces import NoValidAction
 
 
 class Distribution(Protocol):
@@ -186,6 +189,18 @@ class DiagonalGaussian:
         variance_ratio = torch.exp(2 * (self.log_std - other.log_std))
         distance = ((self.mean - other.mean) * torch.exp(-other.log_std)).square()
         return (other.log_std - self.log_std + 0.5 * (variance_ratio + distance - 1)).sum(dim=-1)
+
+
+def masked(logits: Tensor, mask: Tensor, sizes: Sequence[int]) -> Tensor:
+    """The logits with -inf where the mask is False, and no gradient through those.
+
+    logits, mask: [B, sum of sizes]; sizes: number of categories of each component.
+    Raises NoValidAction if a component of a row has nothing to choose from.
+    """
+    impossible = torch.stack([~part.any(dim=-1) for part in torch.split(mask, list(sizes), dim=-1)])
+    if impossible.any():
+        raise NoValidAction.in_row(int(impossible.any(dim=0).nonzero()[0]))
+    return logits.masked_fill(~mask, -torch.inf)
 
 
 def _finite(log_probabilities: Tensor) -> Tensor:

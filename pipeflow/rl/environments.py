@@ -218,6 +218,9 @@ class VectorEnvironment:
             finals = observations[indices]
         if self._mode is AutoresetMode.NEXT_STEP:
             self._resetting = ended
+            if self.observations.mask is not None:
+                # Whatever is chosen there is ignored, but something has to be, and the end may allow nothing.
+                observations[indices, self.observations.mask] = 1.0
         elif self._mode is AutoresetMode.DISABLED:
             fresh, _ = self._env.reset(options={"reset_mask": ended.copy()})
             observations[indices] = self._finite(self._encoded(fresh)[indices], indices)

@@ -63,6 +63,15 @@ def clip_fraction(log_ratio: Tensor, clip: float) -> Tensor:
     return (log_ratio.expm1().abs() > clip).float().mean()
 
 
+def masked_mean(values: Tensor, mask: Tensor) -> Tensor:
+    """The mean over the rows that count; 0 where none does.
+
+    values: any shape. mask: the same shape, False where a row is padding or a reset row; whatever stands there,
+    nan too, has no influence, and gets no gradient.
+    """
+    return values.masked_fill(~mask, 0.0).sum() / mask.sum().clamp(min=1)
+
+
 def normalise_advantages(advantages: Tensor, mask: Tensor | None = None, epsilon: float = 1e-8) -> Tensor:
     """Advantages with mean 0 and standard deviation 1, by the population's standard deviation.
 

@@ -1,17 +1,15 @@
-"""Policies with a value function, as torch modules: perceptrons, and convolutions for images.
+"""Policies with a value function, as torch modules, with or without memory and action masks.
 
-Apart from the distributions, which know nothing of networks, and from the learners, which know nothing of
-architectures. A `PolicySpec` is a description that travels to every actor; `PolicySpec.build` makes the
-module there, with the same parameters everywhere for the same seed. Acting takes and returns numpy arrays,
-and goes through `acting` where the network is a perceptron on the CPU.
+Apart from the networks that they are made of, from the distributions, which know nothing of networks, and from
+the learners, which know nothing of architectures. A `PolicySpec` is a description that travels to every actor;
+`PolicySpec.build` makes the module there, with the same parameters everywhere for the same seed. Acting takes
+and returns numpy arrays, and goes through `acting` where the network is a perceptron on the CPU.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,18 +18,30 @@ from torch import Tensor, nn
 from typing_extensions import override
 
 from pipeflow.rl import acting
-from pipeflow.rl.batches import ActionArray, ObservationArray
-from pipeflow.rl.distributions import Bernoulli, Categorical, DiagonalGaussian, Distribution, MultiCategorical
+from pipeflow.rl.batches import ActionArray, ObservationArray, Sequences
+from pipeflow.rl.distributions import (
+    Bernoulli,
+    Categorical,
+    DiagonalGaussian,
+    Distribution,
+    MultiCategorical,
+    masked,
+)
 from pipeflow.rl.environments import EnvSpec
+from pipeflow.rl.modules import PortableModule
+from pipeflow.rl.modules import to_tensor as to_tensor
+from pipeflow.rl.networks import Activation as Activation
+from pipeflow.rl.networks import image_network, initialise_orthogonally, numpy_layer, perceptron
 from pipeflow.rl.policy import Acted, StateArray
-from pipeflow.rl.spaces import ActionCodec, Leaf, ObservationCodec, action_codec, observation_codec
+from pipeflow.rl.recurrent import Memory, MemoryKind, Padding, state_width
+from pipeflow.rl.spaces import (
+    ActionCodec,
+    ObservationCodec,
+    UnsupportedSpace,
+    action_codec,
+    observation_codec,
+)
 from pipeflow.rl.threads import torch_threads
-
-Activation: TypeAlias = Literal["tanh", "relu"]
-
-_NATURE_MINIMUM = 36  # the smallest side that the three convolutions of Mnih et al. leave something of
-_IMAGE_MINIMUM = 4
-_IMAGE_FEATURES = 512
 
 
 @dataclass(frozen=True)
@@ -39,9 +49,11 @@ class PolicySpec:
     """What a policy is, before it is built.
 
     observations, actions: how the environment's spaces are encoded. hidden: width of each hidden layer; a
-    single image goes from the convolutional network straight to the output layers, as in the papers, so there
+    single image goes from the convolutional network straight to what follows, as in the papers, so there
     `hidden` is not used. shared_trunk: one set of hidden layers for policy and value, rather than one each;
-    the convolutional network is always shared.
+    the convolutional network is always shared. memory: a recurrent layer of memory_size units between the
+    hidden layers and the outputs; policy and value then share their hidden layers whatever shared_trunk says.
+    Raises UnsupportedSpace if the observations have an action mask that does not fit the actions.
     """
 
     observations: ObservationCodec
@@ -49,11 +61,30 @@ class PolicySpec:
     hidden: tuple[int, ...] = (64, 64)
     activation: Activation = "tanh"
     shared_trunk: bool = False
+    memory: MemoryKind = "none"
+    memory_size: int = 64
+
+    def __post_init__(self) -> None:
+        if self.memory_size < 1:
+            raise ValueError(f"memory_size must be at least 1, got {self.memory_size}")
+        mask = self.observations.mask
+        if mask is None:
+            return
+        if self.actions.kind not in ("categorical", "multi_categorical"):
+            raise UnsupportedSpace(
+                f"the observations have an action mask, and the actions of {self.actions.space} are no "
+                "categories that it could exclude; leave the mask out"
+            )
+        if mask.stop - mask.start != sum(self.actions.sizes):
+            raise UnsupportedSpace(
+                f"an action mask of {mask.stop - mask.start} does not fit {self.actions.space}, which needs "
+                f"{sum(self.actions.sizes)}: one for each category, component after component"
+            )
 
     @property
     def state_width(self) -> int:
-        """Width of the recurrent state: 0, since these policies have no memory."""
-        return 0
+        """Width of the recurrent state: 0 without memory."""
+        return state_width(self.memory, self.memory_size)
 
     @classmethod
     def for_env(
@@ -63,6 +94,8 @@ class PolicySpec:
         hidden: tuple[int, ...] = (64, 64),
         activation: Activation = "tanh",
         shared_trunk: bool = False,
+        memory: MemoryKind = "none",
+        memory_size: int = 64,
     ) -> PolicySpec:
         """The spec for an environment's spaces.
 
@@ -75,6 +108,8 @@ class PolicySpec:
             hidden=hidden,
             activation=activation,
             shared_trunk=shared_trunk,
+            memory=memory,
+            memory_size=memory_size,
         )
 
     def build(self, seed: int, device: str = "cpu") -> ActorCritic:
@@ -89,98 +124,128 @@ class PolicySpec:
         return policy.to(device)
 
 
-class ActorCritic(nn.Module):
+class ActorCritic(PortableModule):
     """A stochastic policy and a value function over the same observations.
 
-    Initialisation is orthogonal, with gain sqrt(2) in hidden layers, 0.01 at the policy's output (so that the
-    first policy is close to uniform) and 1 at the value's; biases are zero. The standard deviation of
-    Gaussian policies does not depend on the observation. Source: Andrychowicz et al., "What Matters in
-    On-Policy Reinforcement Learning?" (2021), sections 3.2 and 3.3; Huang et al., "The 37 Implementation
-    Details of PPO" (2022).
+    Initialisation is orthogonal, with gain sqrt(2) in hidden layers, 1 in the memory, 0.01 at the policy's
+    output (so that the first policy is close to uniform) and 1 at the value's; biases are zero. The standard
+    deviation of Gaussian policies does not depend on the observation. Source: Andrychowicz et al., "What
+    Matters in On-Policy Reinforcement Learning?" (2021), sections 3.2 and 3.3; Huang et al., "The 37
+    Implementation Details of PPO" (2022).
     """
 
     def __init__(self, spec: PolicySpec, generator: torch.Generator) -> None:
         super().__init__()
         self.spec = spec
-        self.features: nn.Module | None = None
-        width, hidden = math.prod(spec.observations.shape), spec.hidden
-        images = [leaf for leaf in spec.observations.leaves if leaf.kind == "image"]
-        if spec.observations.is_image:
-            self.features = ImageNetwork(spec.observations.shape)
-            width, hidden = _IMAGE_FEATURES, ()
-        elif images:
-            composite = CompositeNetwork(spec.observations.leaves)
-            self.features, width = composite, composite.width
-        self.policy_trunk = _trunk(width, hidden, spec.activation)
-        self.value_trunk = None if spec.shared_trunk else _trunk(width, hidden, spec.activation)
+        self.features, width = image_network(spec.observations)
+        hidden = () if spec.observations.is_image else spec.hidden
+        self.policy_trunk = perceptron(width, hidden, spec.activation)
+        shared = spec.shared_trunk or spec.memory != "none"
+        self.value_trunk = None if shared else perceptron(width, hidden, spec.activation)
         last = hidden[-1] if hidden else width
+        self.memory: Memory | None = None
+        if spec.memory != "none":
+            self.memory, last = Memory(spec.memory, last, spec.memory_size), spec.memory_size
         self.policy_head = nn.Linear(last, sum(spec.actions.sizes))
         self.value_head = nn.Linear(last, 1)
         if spec.actions.kind == "gaussian":
             self.log_std = nn.Parameter(torch.zeros(sum(spec.actions.sizes)))
-        _initialise(self, generator)
+        initialise_orthogonally(self, generator, {self.policy_head: 0.01, self.value_head: 1.0})
         self._perceptron: acting.Perceptron | None = None
         self._perceptron_address = 0
 
     @override
     def forward(self, observations: Tensor) -> tuple[Distribution, Tensor]:
-        """Distributions over actions, and values [B], of encoded observations [B, *obs]; differentiable."""
-        outputs, values = self._outputs(observations)
-        return self._distribution(outputs), values
+        """Distributions over actions, and values [B], of encoded observations [B, *obs]; differentiable.
 
-    def evaluate(self, observations: Tensor, actions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """(log-probabilities of `actions` [B, *act], entropies, values), each [B] and differentiable."""
-        distribution, values = self(observations)
+        Raises ValueError if the policy has a memory, since an observation alone then says too little.
+        """
+        if self.memory is not None:
+            raise ValueError(
+                "a policy with memory needs to know what came before; evaluate it over sequences"
+            )
+        return self._heads(*self._hidden(observations), observations)
+
+    def evaluate(
+        self, observations: Tensor, actions: Tensor, sequences: Sequences | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """(log-probabilities of `actions` [B, *act], entropies, values), each [B] and differentiable.
+
+        sequences: which of the rows follow each other; read, and needed, by a policy with memory alone.
+        Raises ValueError if a policy with memory is not given them, NoValidAction if the mask of a row allows no
+        action.
+        """
+        if self.memory is None or sequences is None:
+            distribution, values = self(observations)
+        else:
+            device = observations.device
+            padding = Padding(to_tensor(sequences.lengths, device))
+            features = padding.pad(self._hidden(observations)[0])
+            remembered = padding.unpad(self.memory(features, to_tensor(sequences.states, device))[0])
+            distribution, values = self._heads(remembered, remembered, observations)
         return distribution.log_prob(actions), distribution.entropy(), values
 
+    def evaluate_sequences(
+        self, observations: Tensor, actions: Tensor, initial_state: Tensor, restarts: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """As `evaluate`, over a fragment as it was acted out: each [T, N] and differentiable.
+
+        observations: [T, N, *obs]. actions: [T, N, *act]. initial_state: [N, S], before the first row. restarts:
+        [T, N] bool, where the state is zeroed before the row: see `Trajectories.restarts`.
+        Raises NoValidAction if a row's mask allows no action.
+        """
+        shape, rows = observations.shape[:2], observations.flatten(0, 1)
+        features, value_features = self._hidden(rows)
+        if self.memory is not None:
+            remembered, _ = self.memory(features.view(*shape, -1), initial_state, restarts)
+            features = value_features = remembered.flatten(0, 1)
+        distribution, values = self._heads(features, value_features, rows)
+        log_probs = distribution.log_prob(actions.flatten(0, 1))
+        return log_probs.view(shape), distribution.entropy().view(shape), values.view(shape)
+
     def act(self, observations: ObservationArray, state: StateArray, generator: np.random.Generator) -> Acted:
-        """Sample an action for each of N observations: see `Policy.act`."""
-        outputs, values = self._acting_outputs(observations)
+        """Sample an action for each of N observations: see `Policy.act`.
+
+        Raises NoValidAction if an observation's mask allows no action.
+        """
+        outputs, values, state = self._acting_outputs(observations, state)
         actions, log_probs = self._sampled(outputs, generator)
         return Acted(actions, log_probs, values, state)
 
     def greedy(self, observations: ObservationArray, state: StateArray) -> tuple[ActionArray, StateArray]:
-        """The most probable action, [N, *act], for each of N observations, and the next state."""
-        outputs, _ = self._acting_outputs(observations)
+        """The most probable action, [N, *act], for each of N observations, and the next state.
+
+        Raises NoValidAction if an observation's mask allows no action.
+        """
+        outputs, _, state = self._acting_outputs(observations, state)
         return self._most_probable(outputs), state
 
     def value(self, observations: ObservationArray, state: StateArray) -> NDArray[np.float32]:
-        """Values [N] of N observations."""
-        perceptron = self._fast()
-        if perceptron is not None:
-            return perceptron.values(observations.astype(np.float32, copy=False))
-        return self._acting_outputs(observations)[1]
+        """Values [N] of N observations; action masks are not looked at."""
+        fast = self._fast()
+        if fast is not None:
+            return fast.values(self._numpy_features(observations), state)
+        return self._inferred(observations, state)[1]
 
-    def parameters_numpy(self) -> dict[str, NDArray[np.generic]]:
-        """A copy of every tensor of the module by name, buffers too."""
-        return {name: tensor.detach().cpu().numpy().copy() for name, tensor in self.state_dict().items()}
-
-    def load_numpy(self, parameters: Mapping[str, NDArray[np.generic]]) -> None:
-        """Overwrite every tensor of the module with `parameters`, which are copied.
-
-        Raises ValueError if a name is missing or unknown, or a shape differs: then nothing has been written.
-        """
-        own = self.state_dict()
-        if own.keys() != parameters.keys():
-            raise ValueError(
-                f"parameters do not belong to this policy: missing {sorted(own.keys() - parameters.keys())}, "
-                f"unknown {sorted(parameters.keys() - own.keys())}; build both sides from one PolicySpec"
-            )
-        for name, tensor in own.items():
-            if tuple(tensor.shape) != parameters[name].shape:
-                raise ValueError(
-                    f"parameter {name} has shape {parameters[name].shape}, this policy's has "
-                    f"{tuple(tensor.shape)}; build both sides from one PolicySpec"
-                )
-        with torch.no_grad():
-            for name, tensor in own.items():
-                tensor.copy_(to_tensor(parameters[name], "cpu"))
-
-    def _outputs(self, observations: Tensor) -> tuple[Tensor, Tensor]:
-        features = observations if self.features is None else self.features(observations)
+    def _hidden(self, observations: Tensor) -> tuple[Tensor, Tensor]:
+        """What the hidden layers of policy and of value make of observations [B, *obs]."""
+        if self.features is not None:
+            features = self.features(observations)
+        elif self.spec.observations.mask is not None:
+            features = observations[:, : self.spec.observations.feature_count]
+        else:
+            features = observations
         policy_features = self.policy_trunk(features)
-        value_features = policy_features if self.value_trunk is None else self.value_trunk(features)
-        return self.policy_head(policy_features), self.value_head(value_features).squeeze(-1)
+        return policy_features, policy_features if self.value_trunk is None else self.value_trunk(features)
+
+    def _heads(
+        self, features: Tensor, value_features: Tensor, observations: Tensor
+    ) -> tuple[Distribution, Tensor]:
+        outputs = self.policy_head(features)
+        mask = self.spec.observations.mask
+        if mask is not None:
+            outputs = masked(outputs, observations[:, mask] != 0, self.spec.actions.sizes)
+        return self._distribution(outputs), self.value_head(value_features).squeeze(-1)
 
     def _distribution(self, outputs: Tensor) -> Distribution:
         match self.spec.actions.kind:
@@ -218,14 +283,37 @@ class ActorCritic(nn.Module):
                 return acting.sample_gaussian(outputs, self.log_std.detach().cpu().numpy(), generator)
 
     def _acting_outputs(
-        self, observations: ObservationArray
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        perceptron = self._fast()
-        if perceptron is not None:
-            return perceptron.outputs(observations.astype(np.float32, copy=False))
+        self, observations: ObservationArray, state: StateArray
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32], StateArray]:
+        """What the heads give for N observations, masked: (policy outputs [N, P], values [N], next state)."""
+        fast = self._fast()
+        if fast is None:
+            outputs, values, state = self._inferred(observations, state)
+        else:
+            outputs, values, state = fast.outputs(self._numpy_features(observations), state)
+        mask = self.spec.observations.mask
+        if mask is not None:
+            outputs = acting.masked(outputs, observations[:, mask] != 0, self.spec.actions.sizes)
+        return outputs, values, state
+
+    def _inferred(
+        self, observations: ObservationArray, state: StateArray
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32], StateArray]:
+        device = self.value_head.weight.device
         with torch.inference_mode():
-            outputs, values = self._outputs(to_tensor(observations, self.value_head.weight.device))
-        return outputs.cpu().numpy(), values.cpu().numpy()
+            features, value_features = self._hidden(to_tensor(observations, device))
+            if self.memory is not None:
+                remembered, following = self.memory(features.unsqueeze(0), to_tensor(state, device))
+                features = value_features = remembered.squeeze(0)
+                state = following.cpu().numpy()
+            values = self.value_head(value_features).squeeze(-1)
+            return self.policy_head(features).cpu().numpy(), values.cpu().numpy(), state
+
+    def _numpy_features(self, observations: ObservationArray) -> NDArray[np.float32]:
+        rows = observations.astype(np.float32, copy=False)
+        return (
+            rows if self.spec.observations.mask is None else rows[:, : self.spec.observations.feature_count]
+        )
 
     def _fast(self) -> acting.Perceptron | None:
         """The numpy form, whose arrays are views of the parameters, so that it never lags behind them."""
@@ -238,9 +326,10 @@ class ActorCritic(nn.Module):
             self._perceptron = acting.Perceptron(
                 policy_layers=_layers(self.policy_trunk),
                 value_layers=None if self.value_trunk is None else _layers(self.value_trunk),
-                policy_head=_layer(self.policy_head),
-                value_head=_layer(self.value_head),
+                policy_head=numpy_layer(self.policy_head.weight, self.policy_head.bias),
+                value_head=numpy_layer(self.value_head.weight, self.value_head.bias),
                 activation=acting.tanh_in_place if self.spec.activation == "tanh" else acting.relu_in_place,
+                memory=None if self.memory is None else self.memory.cell(),
             )
         return self._perceptron
 
@@ -250,107 +339,5 @@ class ActorCritic(nn.Module):
         return self.__dict__ | {"_perceptron": None}
 
 
-class ImageNetwork(nn.Module):
-    """Convolutions over uint8 images [B, C, H, W], to 512 features.
-
-    Sides of 36 pixels or more: the network of Mnih et al., "Human-level control through deep reinforcement
-    learning" (2015), methods. Smaller ones, from 4 pixels: three 3x3 convolutions with padding, of which the
-    last two halve the image. Pixels are divided by 255 here, so that images stay bytes until they are used.
-    Raises ValueError for images smaller than that.
-    """
-
-    def __init__(self, shape: tuple[int, ...]) -> None:
-        super().__init__()
-        channels, height, width = shape
-        if min(height, width) < _IMAGE_MINIMUM:
-            raise ValueError(
-                f"an image of {height}x{width} pixels is too small for convolutions, which need "
-                f"{_IMAGE_MINIMUM}x{_IMAGE_MINIMUM}; flatten it to a float Box in the environment"
-            )
-        if min(height, width) >= _NATURE_MINIMUM:
-            convolutions = [nn.Conv2d(channels, 32, 8, 4), nn.Conv2d(32, 64, 4, 2), nn.Conv2d(64, 64, 3, 1)]
-        else:
-            convolutions = [
-                nn.Conv2d(channels, 32, 3, 1, padding=1),
-                nn.Conv2d(32, 64, 3, 2, padding=1),
-                nn.Conv2d(64, 64, 3, 2, padding=1),
-            ]
-        self.convolutions = nn.Sequential(*(layer for conv in convolutions for layer in (conv, nn.ReLU())))
-        with torch.no_grad():
-            flat = self.convolutions(torch.zeros(1, *shape)).numel()
-        self.linear = nn.Linear(flat, _IMAGE_FEATURES)
-
-    @override
-    def forward(self, images: Tensor) -> Tensor:
-        """Features [B, 512] of images [B, C, H, W]: uint8, or float32 already in [0, 1]."""
-        pixels = images.float() / 255.0 if images.dtype == torch.uint8 else images
-        return torch.relu(self.linear(self.convolutions(pixels).flatten(1)))
-
-
-class CompositeNetwork(nn.Module):
-    """Vectors with images among their parts [B, D].
-
-    Each image goes through an `ImageNetwork` of its own, the rest is handed on as it is.
-    """
-
-    def __init__(self, leaves: tuple[Leaf, ...]) -> None:
-        super().__init__()
-        self.leaves = leaves
-        images = [leaf for leaf in leaves if leaf.kind == "image"]
-        self.networks = nn.ModuleList(ImageNetwork(leaf.shape) for leaf in images)
-        rest = sum(math.prod(leaf.shape) for leaf in leaves if leaf.kind != "image")
-        self.width = _IMAGE_FEATURES * len(images) + rest
-
-    @override
-    def forward(self, observations: Tensor) -> Tensor:
-        """Features [B, width], the leaves in their order."""
-        networks = iter(self.networks)
-        parts = []
-        for leaf in self.leaves:
-            part = observations[:, leaf.slice]
-            if leaf.kind == "image":
-                part = next(networks)(part.reshape(-1, *leaf.shape))
-            parts.append(part)
-        return torch.cat(parts, dim=1)
-
-
-def to_tensor(array: NDArray[np.generic], device: torch.device | str) -> Tensor:
-    """The array on `device`, sharing its memory where that can be written to.
-
-    A read-only array is copied, since torch knows no such thing.
-    """
-    tensor = torch.from_numpy(array) if array.flags.writeable else torch.tensor(array)
-    return tensor.to(device)
-
-
-def _trunk(width: int, hidden: tuple[int, ...], activation: Activation) -> nn.Sequential:
-    layers: list[nn.Module] = []
-    for size in hidden:
-        layers += [nn.Linear(width, size), nn.Tanh() if activation == "tanh" else nn.ReLU()]
-        width = size
-    return nn.Sequential(*layers)
-
-
-def _initialise(policy: ActorCritic, generator: torch.Generator) -> None:
-    for module in policy.modules():
-        if isinstance(module, (nn.Linear, nn.Conv2d)):
-            gain = math.sqrt(2.0)
-            if module is policy.policy_head:
-                gain = 0.01
-            elif module is policy.value_head:
-                gain = 1.0
-            nn.init.orthogonal_(module.weight, gain, generator=generator)
-            if module.bias is not None:
-                nn.init.zeros_(module.bias)
-
-
 def _layers(trunk: nn.Sequential) -> list[acting.Layer]:
-    return [_layer(module) for module in _linears(trunk)]
-
-
-def _linears(trunk: nn.Sequential) -> Iterator[nn.Linear]:
-    return (module for module in trunk if isinstance(module, nn.Linear))
-
-
-def _layer(linear: nn.Linear) -> acting.Layer:
-    return acting.Layer(linear.weight.detach().numpy().T, linear.bias.detach().numpy())
+    return [numpy_layer(layer.weight, layer.bias) for layer in trunk if isinstance(layer, nn.Linear)]

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeflow.dsl import Stage, stage
-from pipeflow.rl.batches import Advantages, Trajectories
+from pipeflow.rl.batches import Advantages, Sequences, Trajectories
 
 _Scalar = TypeVar("_Scalar", bound=np.generic)
 
@@ -46,7 +46,7 @@ def generalized_advantage_estimation(
     decay = np.where(terminated | truncated, 0.0, gamma * lam)
     if valid is not None:
         deltas, decay = np.where(valid, deltas, 0.0), np.where(valid, decay, 0.0)
-    advantages = _backward_sums(deltas, decay)
+    advantages = backward_sums(deltas, decay)
     return advantages, advantages + baseline
 
 
@@ -67,14 +67,15 @@ def discounted_returns(
     cut_or_last = cut.copy()
     cut_or_last[-1:] = True
     tail = np.where(cut_or_last & ~terminated, bootstrap.astype(np.float64), 0.0)
-    return _backward_sums(rewards.astype(np.float64) + gamma * tail, np.where(cut, 0.0, gamma))
+    return backward_sums(rewards.astype(np.float64) + gamma * tail, np.where(cut, 0.0, gamma))
 
 
 def gae(gamma: float = 0.99, lam: float = 0.95) -> Stage[Trajectories, Advantages]:
     """The stage that turns trajectories into rows with advantages and value targets; reset rows are dropped.
 
-    Rewards are scaled by the trajectories' `reward_scale` first. Sums are taken in float64, the rows are
-    float32. gamma: discount, lam: the trade of bias for variance; both in [0, 1].
+    Where the policy has a memory, the rows stand sequence by sequence, and a sequence ends with its episode or
+    with the fragment. Rewards are scaled by the trajectories' `reward_scale` first. Sums are taken in float64, the
+    rows are float32. gamma: discount, lam: the trade of bias for variance; both in [0, 1].
     Raises ValueError if either lies outside.
     """
     for name, value in (("gamma", gamma), ("lam", lam)):
@@ -87,7 +88,7 @@ def gae(gamma: float = 0.99, lam: float = 0.95) -> Stage[Trajectories, Advantage
     return stage(gae)
 
 
-def _backward_sums(terms: NDArray[np.float64], decay: NDArray[np.float64]) -> NDArray[np.float64]:
+def backward_sums(terms: NDArray[np.float64], decay: NDArray[np.float64]) -> NDArray[np.float64]:
     """y[t] = terms[t] + decay[t] * y[t + 1], with y[T] = 0; terms, decay: [T] or [T, N]."""
     sums = np.empty((len(terms), terms[0].size if len(terms) else 1))
     rows, factors = terms.reshape(sums.shape), decay.reshape(sums.shape)
@@ -111,22 +112,39 @@ def _rows_with_advantages(trajectories: Trajectories, gamma: float, lam: float) 
         lam,
         valid,
     )
-    # Where every row counts, flattening is a view; a boolean index copies.
-    keep = slice(None) if valid.all() else valid.reshape(-1)
+    sequences: Sequences | None = None
+    if trajectories.initial_state.shape[1]:
+        sequences = _sequences(trajectories)
+
+    def rows(array: NDArray[_Scalar]) -> NDArray[_Scalar]:
+        if sequences is not None:  # sequence by sequence, so column by column
+            return array.swapaxes(0, 1)[valid.T]
+        # Where every row counts, flattening is a view; a boolean index copies.
+        return array.reshape(-1, *array.shape[2:]) if valid.all() else array[valid]
 
     return Advantages(
-        observations=_flat(trajectories.observations)[keep],
-        actions=_flat(trajectories.actions)[keep],
-        log_probs=_flat(trajectories.log_probs)[keep],
-        values=_flat(trajectories.values)[keep],
-        advantages=advantages.astype(np.float32).reshape(-1)[keep],
-        value_targets=value_targets.astype(np.float32).reshape(-1)[keep],
+        observations=rows(trajectories.observations),
+        actions=rows(trajectories.actions),
+        log_probs=rows(trajectories.log_probs),
+        values=rows(trajectories.values),
+        advantages=rows(advantages.astype(np.float32)),
+        value_targets=rows(value_targets.astype(np.float32)),
         version=trajectories.version,
         episodes=trajectories.episodes,
         observation_moments=trajectories.observation_moments,
         return_moments=trajectories.return_moments,
+        sequences=sequences,
     )
 
 
-def _flat(array: NDArray[_Scalar]) -> NDArray[_Scalar]:
-    return array.reshape(-1, *array.shape[2:])
+def _sequences(trajectories: Trajectories) -> Sequences:
+    """The valid rows of each column, cut at the ends of episodes, column by column."""
+    valid = trajectories.valid.T
+    begins = trajectories.restarts().T
+    begins[:, :1] = True
+    begins &= valid
+    columns, times = np.nonzero(begins)
+    # Only the fragment's first row has a state that is not zero: it goes on with an episode.
+    states = np.where((times == 0)[:, None], trajectories.initial_state[columns], np.float32(0.0))
+    starts = np.flatnonzero(begins[valid])
+    return Sequences(np.diff(starts, append=np.count_nonzero(valid)), states)

@@ -150,7 +150,9 @@ class RolloutWorker:
             initial_state=initial_state,
             version=self._version,
             episodes=self._episodes.collect(),
-            observation_moments=Moments.of(raw[:steps][valid]) if seen is not raw else None,
+            observation_moments=(
+                None if seen is raw else Moments.of(raw[:steps][valid]).sparing(self._env.observations.mask)
+            ),
             return_moments=None if returns is None else Moments.of(returns[valid]),
         )
 

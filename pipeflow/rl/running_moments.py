@@ -50,6 +50,17 @@ class Moments:
         variance = np.asarray(batch.var(axis=0, dtype=np.float64))
         return cls(float(len(batch)), mean, variance)
 
+    def sparing(self, columns: slice | None) -> Moments:
+        """These moments with mean 0 and variance 1 in some elements of a vector, which normalising leaves alone.
+
+        Merging with others that spare the same elements keeps them so. None spares nothing.
+        """
+        if columns is None:
+            return self
+        mean, variance = self.mean.copy(), self.variance.copy()
+        mean[columns], variance[columns] = 0.0, 1.0
+        return Moments(self.count, mean, variance)
+
     def merged(self, other: Moments) -> Moments:
         """Moments of the two disjoint sets together.
 

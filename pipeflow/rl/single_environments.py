@@ -134,7 +134,7 @@ class CheckedEnvironment(gymnasium.Wrapper[Any, Any, Any, Any]):
             and observation.dtype == self._dtype
         ):
             return
-        fault = _fault(self._space, observation, "")
+        fault = observation_fault(self._space, observation, "")
         if fault is not None:
             raise BadEnvironment(
                 f"{self._place}: the observation{fault}; correct its observation_space or its observations"
@@ -149,7 +149,7 @@ class CheckedEnvironment(gymnasium.Wrapper[Any, Any, Any, Any]):
         return float(array.reshape(()))
 
 
-def _fault(space: spaces.Space[Any], observation: object, path: str) -> str | None:
+def observation_fault(space: spaces.Space[Any], observation: object, path: str) -> str | None:
     """What in an observation does not fit the space's structure, shape or kind of number, if anything."""
     if isinstance(space, spaces.Dict):
         if not (isinstance(observation, Mapping) and observation.keys() == space.spaces.keys()):
@@ -169,4 +169,4 @@ def _fault(space: spaces.Space[Any], observation: object, path: str) -> str | No
         if space.dtype is not None and not np.can_cast(array.dtype, space.dtype, "same_kind"):
             return f"{path} has dtype {array.dtype} where the space says {space.dtype}"
         return None
-    return next((fault for part in parts if (fault := _fault(*part)) is not None), None)
+    return next((fault for part in parts if (fault := observation_fault(*part)) is not None), None)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import prod
 from typing import Literal, TypeAlias
 
@@ -26,15 +27,19 @@ from pipeflow.rl.basic_spaces import (
     Reals,
     category_indices,
     check_category_count,
+    check_mask,
     observation_encoder,
 )
 from pipeflow.rl.basic_spaces import InvalidObservation as InvalidObservation
+from pipeflow.rl.basic_spaces import NoValidAction as NoValidAction
 from pipeflow.rl.basic_spaces import UnsupportedSpace as UnsupportedSpace
 
 SpaceBatch: TypeAlias = "NDArray[np.generic] | Mapping[str, SpaceBatch] | tuple[SpaceBatch, ...]"
 """A batch as gymnasium's vector environments hold it: arrays with a leading axis N, in dicts and tuples."""
 
 ActionKind: TypeAlias = Literal["categorical", "multi_categorical", "bernoulli", "gaussian"]
+
+_MASK_NAME = "action_mask"  # as in PettingZoo
 
 _Path: TypeAlias = tuple[str | int, ...]
 
@@ -72,7 +77,7 @@ class ObservationCodec:
 
     shape: of one encoded observation: [D], or [C, H, W] when `space` is an image.
     dtype: float32, or uint8 when `space` is an image.
-    leaves: the basic spaces in the order in which they lie in the vector.
+    leaves: the basic spaces in the order in which they lie in the vector; an action mask is the last.
     """
 
     space: Space[object]
@@ -85,6 +90,21 @@ class ObservationCodec:
     def is_image(self) -> bool:
         """Whether an observation is one uint8 image, kept as [C, H, W]."""
         return len(self.shape) == 3
+
+    @cached_property
+    def mask(self) -> slice | None:
+        """Where the action mask lies in the vector, always at its end; None if there is none.
+
+        A one, or any other number than zero, allows the action of its index. It is for choosing among actions
+        only: no network reads it, and no statistics scale it.
+        """
+        last = self.leaves[-1]
+        return last.slice if last.kind == "mask" else None
+
+    @cached_property
+    def feature_count(self) -> int:
+        """How many elements of an observation, from the first on, are for a network to read."""
+        return prod(self.shape) if self.mask is None else self.mask.start
 
     def encode(self, batch: SpaceBatch) -> NDArray[np.float32] | NDArray[np.uint8]:
         """The batch as one array that shares no memory with it, so that an environment may reuse its own.
@@ -112,19 +132,26 @@ def observation_codec(space: Space[object]) -> ObservationCodec:
     or three axes is an image; four axes are a stack of images, whose frames become channels. Which axis holds
     the channels is read from the shape: the end that counts 1, 3 or 4 (the last, if both do), else the
     shorter one. Discrete and MultiDiscrete become one-hot, one block for each entry. Dict and Tuple, nested
-    at will, become one vector of their parts in order.
+    at will, become one vector of their parts in order. A part of a Dict named "action_mask", with a 0 or 1 for
+    each action (PettingZoo's convention), goes to the end of the vector.
     Raises UnsupportedSpace for any other space, naming it.
     """
     leaves: list[Leaf] = []
     encoders: list[Numbers | OneHot | Image] = []
     start = 0
-    for path, basic in _basic_spaces(space):
+    for path, basic in sorted(_basic_spaces(space), key=lambda part: _is_mask(part[0])):
         encoder = observation_encoder(basic, _place("observation", path))
-        leaf = Leaf(path, encoder.kind, encoder.shape, start)
+        kind = encoder.kind
+        if _is_mask(path):
+            check_mask(basic, _place("observation", path))
+            if leaves and leaves[-1].kind == "mask":
+                raise UnsupportedSpace(f"the observation space {space} has several action masks; join them")
+            kind = "mask"
+        leaf = Leaf(path, kind, encoder.shape, start)
         leaves.append(leaf)
         encoders.append(encoder)
         start += leaf.size
-    if start == 0:
+    if sum(leaf.size for leaf in leaves if leaf.kind != "mask") == 0:
         raise UnsupportedSpace(f"the observation space {space} holds no numbers; a policy needs at least one")
     if leaves[0].kind == "image" and not leaves[0].path:
         return ObservationCodec(space, leaves[0].shape, np.dtype(np.uint8), tuple(leaves), tuple(encoders))
@@ -240,6 +267,10 @@ def _basic_spaces(space: Space[object], path: _Path = ()) -> Iterator[tuple[_Pat
             yield from _basic_spaces(part, (*path, index))
     else:
         yield path, space
+
+
+def _is_mask(path: _Path) -> bool:
+    return bool(path) and path[-1] == _MASK_NAME
 
 
 def _assembled(space: Space[object], arrays: Iterator[NDArray[np.generic]]) -> SpaceBatch:

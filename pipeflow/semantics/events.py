@@ -119,8 +119,27 @@ class Dropped(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class Counted(Event):
+    """A union by steps (`node`) counted the steps of an item that it took from one of its branches."""
+
+    node: int
+    branch: int
+    uid: int
+    steps: float
+
+
+@dataclass(frozen=True, slots=True)
+class Timed(Event):
+    """A node that goes by the clock decided about an item; `time` is the engine's clock, in seconds."""
+
+    node: int
+    uid: int
+    time: float
+
+
+@dataclass(frozen=True, slots=True)
 class Shared(Event):
-    """A fork or a partition (`node`) put an item into the buffer of an outlet.
+    """A fork or a partition (`node`) put an item into the buffer of an outlet, or a scatter into that of an actor.
 
     `copy_of` is the item that it is a copy of, 0 where it is the item itself. `aliased` says that both are one
     object and that it can be written to.

@@ -7,8 +7,9 @@ import functools
 import pytest
 
 from pipeflow.dsl import Actors, actors, current_shard, from_items, gather_sync, group_of
-from pipeflow.dsl.nodes import Place, groups_of
+from pipeflow.dsl.nodes import Place
 from pipeflow.dsl.signals import enter_shard, leave_shard
+from pipeflow.dsl.trees import groups_of
 
 
 class Worker:

@@ -219,7 +219,7 @@ def test_a_method_of_a_parent_class_is_one_of_the_class() -> None:
 
 
 def test_a_reply_needs_to_know_where_items_came_from() -> None:
-    with pytest.raises(PlanError, match=f"^{HERE}: reply needs to know where .*; gather with .with_source"):
+    with pytest.raises(PlanError, match=rf"^{HERE}: reply\(Worker.set_weights\) needs to know where .*; gather with .with_source"):
         stream().reply(Worker.set_weights, report)
     with pytest.raises(PlanError, match=r"gather with \.with_source"):
         (samples() | gather_sync().with_source() | (lambda x: x)).reply(Worker.set_weights, report)

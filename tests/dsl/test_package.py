@@ -79,7 +79,7 @@ PARTS: list[Any] = [
     stage(abs),
     sync_weights(TRAINERS, TRAINERS),
     drain,
-    Sourced(1, Source[Trainer]("a", 0)),
+    Sourced(1, (Source[Trainer]("a", 0),)),
     Source[Trainer]("a", 0),
 ]
 

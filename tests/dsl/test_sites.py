@@ -29,8 +29,9 @@ from pipeflow.dsl import (
     take,
     tap,
 )
-from pipeflow.dsl.nodes import Node, walk
+from pipeflow.dsl.nodes import Node
 from pipeflow.dsl.sites import Site
+from pipeflow.dsl.trees import walk
 
 HERE = os.path.relpath(__file__)
 

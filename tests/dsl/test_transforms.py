@@ -97,7 +97,7 @@ def test_an_iterator_is_not_read_while_the_plan_is_built() -> None:
 
 
 def test_a_source_shows_group_and_index() -> None:
-    sourced = Sourced(1, Source[object]("left", 2))
+    sourced = Sourced(1, (Source[object]("left", 2),))
     assert str(sourced.source) == "left[2]"
 
 

@@ -17,7 +17,8 @@ from pipeflow.dsl import (
     stage,
 )
 from pipeflow.dsl import nodes as nodes
-from pipeflow.dsl.nodes import Node, walk
+from pipeflow.dsl.nodes import Node
+from pipeflow.dsl.trees import walk
 from pipeflow.lowering.fusion import consumer_of, shards_of
 from pipeflow.lowering.program import Program
 from tests.lowering.actors import Arithmetic, Counter, Recorder, Worker

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipeflow.rl.batches import Advantages, Trajectories, Transitions, merged_moments
+from pipeflow.rl.batches import Advantages, Trajectories, merged_moments
 from pipeflow.rl.episodes import EpisodeStats
 from pipeflow.rl.running_moments import Moments
 
@@ -85,26 +85,13 @@ def test_advantages_join_row_by_row() -> None:
     assert joined.observation_moments is None
 
 
-def test_transitions_join_row_by_row() -> None:
-    one = Transitions(
-        observations=np.zeros((1, 3), np.float32),
-        actions=np.zeros(1, np.int64),
-        rewards=np.ones(1, np.float32),
-        next_observations=np.zeros((1, 3), np.float32),
-        terminated=np.ones(1, np.bool_),
-        discounts=np.full(1, 0.99, np.float32),
-    )
-    joined = Transitions.concatenate([one, one])
-    assert (joined.steps, joined.terminated.tolist()) == (2, [True, True])
-
-
 def test_a_single_item_is_handed_on_without_a_copy() -> None:
     item = advantages(2, version=1)
     assert Advantages.concatenate([item]) is item
 
 
-@pytest.mark.parametrize("kind", [Trajectories, Advantages, Transitions])
-def test_nothing_cannot_be_joined(kind: type[Trajectories | Advantages | Transitions]) -> None:
+@pytest.mark.parametrize("kind", [Trajectories, Advantages])
+def test_nothing_cannot_be_joined(kind: type[Trajectories | Advantages]) -> None:
     with pytest.raises(ValueError, match=f"{kind.__name__}.concatenate was given no item"):
         kind.concatenate([])
 

@@ -13,11 +13,13 @@ from pipeflow.dsl import (
 )
 from pipeflow.dsl.nodes import Node
 from pipeflow.lowering.checkpoint import Checkpoint
-from pipeflow.lowering.cursors.concurrency import AsyncUnionCursor, RoundRobinCursor, Sharing
 from pipeflow.lowering.cursors.cursor import Cursor
-from pipeflow.lowering.cursors.driver import ApplyCursor, ExpandCursor, MaxLagCursor
-from pipeflow.lowering.cursors.gathers import AsyncGatherCursor, SyncGatherCursor, _Shard
+from pipeflow.lowering.cursors.driver import ApplyCursor, BatchCursor, MaxLagCursor
+from pipeflow.lowering.cursors.gathers import AsyncGatherCursor, SyncGatherCursor
+from pipeflow.lowering.cursors.joining import AsyncUnionCursor, RoundRobinCursor
 from pipeflow.lowering.cursors.placement import PlaceCursor, _InFlight
+from pipeflow.lowering.cursors.shards import Shard
+from pipeflow.lowering.cursors.sharing import Sharing
 from pipeflow.lowering.engine import Actor, Call
 from pipeflow.lowering.engines.inline import LocalCall
 from pipeflow.lowering.engines.sim import Sim
@@ -107,8 +109,10 @@ class RoundsAsTheyCome(SyncGatherCursor):
 class RunsFurtherAhead(AsyncGatherCursor):
     """One more item of a shard is started than was said."""
 
-    def __init__(self, executor: Executor, node: nodes.Gather, shards: Sequence[Any]) -> None:
-        super().__init__(executor, node, shards)
+    def __init__(
+        self, executor: Executor, node: nodes.Gather, shards: Sequence[Shard], feeding: Sequence[Cursor]
+    ) -> None:
+        super().__init__(executor, node, shards, feeding)
         self._num_async += 1
 
 
@@ -116,7 +120,7 @@ class WaitsForTheSlowest(AsyncGatherCursor):
     """Shards are served in turns, so that all wait for the slowest."""
 
     @override
-    def _in_time(self, shard: _Shard) -> bool:
+    def _in_time(self, shard: Shard) -> bool:
         waiting = [other for other in self._shards if other.calls]
         return shard is min(waiting, key=lambda other: other.asked - len(other.calls))
 
@@ -222,13 +226,14 @@ class StartsMore(PlaceCursor):
         self._max_in_flight += 1
 
 
-class DropsPartialBatches(ExpandCursor):
-    """What an expansion holds at the end is lost."""
+class DropsPartialBatches(BatchCursor):
+    """A list that is not full at the end is lost."""
 
     @override
     def _poll(self) -> Item | Signal:
         found = super()._poll()
-        return Signal.DONE if self._finished else found
+        short = isinstance(found, Item) and len(found.parts or ()) < self._size
+        return Signal.DONE if short else found
 
 
 # Failure
@@ -305,4 +310,4 @@ def unchanged(item: object) -> object:
 
 def not_copied(executor: object, item: Item) -> Item:
     """All consumers of a fork get the one object."""
-    return Item(item.value, item.handle, item.parts, item.origin)
+    return Item(item.value, item.handle, item.parts, item.origins)

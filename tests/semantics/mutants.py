@@ -26,10 +26,13 @@ from pipeflow.dsl import (
     gather_async,
     gather_sync,
     max_lag,
+    nodes,
     sync_weights,
     take,
 )
+from pipeflow.lowering.cursors import _UNIONS
 from pipeflow.lowering.cursors.gathers import AsyncGatherCursor
+from pipeflow.lowering.cursors.joining import UnionCursor
 from pipeflow.lowering.engine import Engine
 from pipeflow.lowering.engines.sim import Sim
 from pipeflow.semantics.events import Trace
@@ -189,6 +192,12 @@ def _limited() -> Stream[Any]:
 
 CURSORS = "pipeflow.lowering.cursors."
 
+
+def union(policy: nodes.UnionPolicy, broken: type[UnionCursor]) -> dict[str, object]:
+    """The patch that puts a broken cursor in place of a union's."""
+    return {CURSORS + "_UNIONS": {**_UNIONS, policy: broken}}
+
+
 MUTANTS = {
     mutant.law: mutant
     for mutant in (
@@ -250,25 +259,25 @@ MUTANTS = {
             10,
             "a union that loses every third item",
             lambda: from_items(range(5)) & counters(gather_async(), 1),
-            {CURSORS + "AsyncUnionCursor": ForgetsItems},
+            union("async", ForgetsItems),
         ),
         Mutant(
             11,
             "a round robin that ignores its weights",
             lambda: (from_items(range(6)) & from_items(range(6))).round_robin(2, 1),
-            {CURSORS + "RoundRobinCursor": IgnoresWeights},
+            union("round_robin", IgnoresWeights),
         ),
         Mutant(
             12,
             "a union that serves its first branch while it can",
             lambda: from_items(range(4)) & from_items(range(4)),
-            {CURSORS + "AsyncUnionCursor": PrefersTheFirst},
+            union("async", PrefersTheFirst),
         ),
         Mutant(
             13,
             "a union that ends without its drained branches",
             lambda: (counters(gather_async(2)) | drain) & from_items(range(3)),
-            {CURSORS + "AsyncUnionCursor": LeavesDrainsUnfinished},
+            union("async", LeavesDrainsUnfinished),
         ),
         Mutant(
             14,
@@ -298,7 +307,7 @@ MUTANTS = {
             18,
             "a batch that drops what is left at the end",
             lambda: from_items(range(5)) | batch(2),
-            {CURSORS + "ExpandCursor": DropsPartialBatches},
+            {CURSORS + "BatchCursor": DropsPartialBatches},
         ),
         Mutant(
             19,

@@ -58,6 +58,10 @@ class Transitions(Experience):
 class Gradients:
     steps: int
 
+    @classmethod
+    def mean(cls, items: Sequence[Self], /) -> Self:
+        return cls(sum(item.steps for item in items) // len(items))
+
 
 @dataclass(frozen=True)
 class Report:
@@ -147,6 +151,12 @@ class RolloutWorker:
     def gradients(self, batch: Advantages) -> Gradients:
         return Gradients(batch.steps)
 
+    def apply(self, gradients: Gradients) -> Report:
+        return Report(1.0 / gradients.steps, self.acting)
+
+    def adapt(self, batch: Trajectories) -> Trajectories:
+        return Trajectories(batch.steps, batch.version + 1)
+
     def set_weights(self, weights: Weights, /) -> None:
         self.acting = weights
 
@@ -189,11 +199,18 @@ class DQNLearner:
         self.version += 1
         return TDReport(1.0 / self.version, Priorities((1.0,) * batch.steps))
 
-    def sync_target(self, report: TDReport) -> None:
+    def update_target(self) -> None:
         pass
 
     def weights(self) -> Weights:
         return Weights(self.version)
+
+
+class Aggregator:
+    """Joins batches apart from whoever learns from them."""
+
+    def concatenate(self, items: list[Trajectories]) -> Trajectories:
+        return Trajectories.concatenate(items)
 
 
 class Replay:
@@ -220,3 +237,4 @@ evaluators = actors(EvaluationWorker, 1, 7)
 learner = actors(PPOLearner, 1, learning_rate=3e-4)
 dqn_learner = actors(DQNLearner, 1, 1e-3)
 replay = actors(Replay, 2, 100)
+aggregators = actors(Aggregator, 2)

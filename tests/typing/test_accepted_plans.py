@@ -14,7 +14,7 @@ from typing import Any, Never
 import pytest
 from beartype.door import is_bearable
 
-from pipeflow import Merged, ParallelStream, Stream, gather_async
+from pipeflow import Merged, ParallelStream, Stream, gather_sync
 from tests.typing import differences
 from tests.typing.checkers import ACCEPT
 
@@ -62,7 +62,7 @@ def _plan_of(made: Any, stated: Any) -> tuple[Stream[Any] | None, Any]:
     """A plan that runs what an accepted function made, and the type of its items."""
     origin, arguments = typing.get_origin(stated), typing.get_args(stated)
     if origin is ParallelStream:
-        return made | gather_async(), arguments[0]
+        return made | gather_sync(), arguments[0]
     if origin in (Stream, Merged):
         return made, arguments[0]
     if origin is tuple:

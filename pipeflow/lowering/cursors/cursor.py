@@ -26,7 +26,7 @@ class Cursor(ABC):
         self.waits_for = ""
         self._asked_at: float | None = None
         # What the last `Signal.DRAINED` consumed.
-        self.consumed: Item | None = None
+        self.consumed: tuple[Item, ...] = ()
         # While a trace is recorded: what was taken for the item that comes next.
         self.taken: list[Item] = []
 

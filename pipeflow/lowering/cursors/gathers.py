@@ -69,8 +69,10 @@ class SyncGatherCursor(_GatherCursor):
     def _poll(self) -> Item | Signal:
         while True:
             if not self._round:
-                live = [shard for shard in self._shards if not shard.ended]
-                if self._collected or self._stopped or not live:
+                live = [
+                    shard for shard in self._shards if not shard.ended and (shard.fed or not self._stopped)
+                ]
+                if self._collected or not live:
                     return self._last_round()
                 for shard in live:
                     shard.ask()

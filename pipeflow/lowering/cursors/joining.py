@@ -24,7 +24,7 @@ class DrainCursor(OneInputCursor):
         if isinstance(found, Signal):
             return found
         self._drop(found)
-        self.consumed = found
+        self.consumed = (found,)
         return Signal.DRAINED
 
 
@@ -54,13 +54,13 @@ class ZipCursor(Cursor):
                 if isinstance(found, Item):
                     self.meter.taken += 1
                     self._held[side] = found
-                    if self.executor.recorder is not None:
-                        self.taken.append(found)
                 else:
                     missing.append(found)
         left, right = self._held
         if left is not None and right is not None:
             self._held = [None, None]
+            if self.executor.recorder is not None:
+                self.taken = [left, right]
             return Item((self.executor.delivered(left), self.executor.delivered(right)))
         return next((found for found in (Signal.PASS, Signal.PENDING) if found in missing), Signal.NOT_READY)
 
@@ -81,8 +81,6 @@ class UnionCursor(Cursor):
         self._weights = dict(zip(branches, node.weights or (1.0,) * len(branches), strict=True))
         self._live = list(branches)
         self._turn = 0
-        # What this union answers when a drained branch of it consumed an item.
-        self._drained = Signal.DRAINED if node.drained else Signal.PASS
         self._stopping = False
 
     def _ended(self, branch: Cursor) -> None:
@@ -101,6 +99,11 @@ class UnionCursor(Cursor):
     def _delivered(self, item: Item) -> Item:
         self.meter.taken += 1
         return item
+
+    def _drained(self, branches: Sequence[Cursor]) -> Signal:
+        """What the union answers when drained branches of it consumed an item each."""
+        self.consumed = tuple(item for branch in branches for item in branch.consumed)
+        return Signal.DRAINED if self.node.drained else Signal.PASS
 
 
 class RoundRobinCursor(UnionCursor):
@@ -122,7 +125,7 @@ class RoundRobinCursor(UnionCursor):
             match found:
                 case Signal.DRAINED:
                     self._count_turn(branch)
-                    return self._drained
+                    return self._drained((branch,))
                 case Signal.DONE:
                     self._served = 0
                     self._ended(branch)
@@ -165,9 +168,9 @@ class ByStepsCursor(UnionCursor):
                 return self._delivered(found)
             match found:
                 case Signal.DRAINED:
-                    self._count(branch, branch.consumed)
+                    self._count(branch, *branch.consumed)
                     self._forgive(passed)
-                    return self._drained
+                    return self._drained((branch,))
                 case Signal.DONE:
                     self._ended(branch)
                 case Signal.NOT_READY:
@@ -176,11 +179,12 @@ class ByStepsCursor(UnionCursor):
                     return found
         return Signal.NOT_READY if self._live else Signal.DONE
 
-    def _count(self, branch: Cursor, item: Item | None) -> None:
-        assert item is not None
-        counted: Any = self.executor.value(item)
-        self.consumed = item
-        self._served[branch] += self._called(lambda: counted.steps) / self._weights[branch]
+    def _count(self, branch: Cursor, *items: Item) -> None:
+        for item in items:
+            steps = self._called(_steps, self.executor.value(item))
+            self._served[branch] += steps / self._weights[branch]
+            if self.executor.recorder is not None:
+                self.executor.recorder.counted(self, branch, item, steps)
 
     def _forgive(self, passed: set[Cursor]) -> None:
         """A branch that had nothing is now as far as the one that is furthest behind of those that had."""
@@ -200,7 +204,7 @@ class PrioritisedCursor(UnionCursor):
             if isinstance(found, Item):
                 return self._delivered(found)
             if found is Signal.DRAINED:
-                return self._drained
+                return self._drained((branch,))
             if found is Signal.PASS:
                 return found  # something moved; the branch may have an item now
             if found is Signal.DONE:
@@ -225,6 +229,7 @@ class AsyncUnionCursor(UnionCursor):
     def _poll(self) -> Item | Signal:
         self._look()
         moved = pending = False
+        drained: list[Cursor] = []
         first = self._turn
         for branch in [*self._live[first:], *self._live[:first]]:
             found = branch.poll()
@@ -236,7 +241,9 @@ class AsyncUnionCursor(UnionCursor):
                 case Signal.DONE:
                     self._ended(branch)
                     moved = True
-                case Signal.DRAINED | Signal.PASS:
+                case Signal.DRAINED:
+                    drained.append(branch)
+                case Signal.PASS:
                     moved = True
                 case Signal.PENDING:
                     pending = True
@@ -244,9 +251,9 @@ class AsyncUnionCursor(UnionCursor):
                     pass
         if not self._live:
             return Signal.DONE
-        if moved:
+        if moved or drained:
             self._moves += 1
-            return self._drained
+            return self._drained(drained) if drained else Signal.PASS
         return Signal.PENDING if pending else Signal.NOT_READY
 
     def _look(self) -> None:
@@ -255,3 +262,8 @@ class AsyncUnionCursor(UnionCursor):
             self._looks, self._moves = self.executor.looks, 0
         elif self._moves >= len(self._live):
             self.executor.look()
+
+
+# `Any`: what is counted was compared with `HasSteps` where the union was written.
+def _steps(item: Any) -> float:
+    return float(item.steps)

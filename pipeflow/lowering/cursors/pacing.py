@@ -22,28 +22,29 @@ class PaceCursor(OneInputCursor):
     def __init__(self, executor: Executor, node: nodes.Pace, upstream: Cursor) -> None:
         super().__init__(executor, node, upstream)
         self._seconds, self._drops = node.seconds, node.drops
-        self._number = executor.number[id(node)]
         self._next = -math.inf
         self._waiting: Item | None = None
 
     @override
     def _poll(self) -> Item | Signal:
-        now, alarms = self.executor.engine.now(), self.executor.alarms
         if self._waiting is None:
             found = self._pull()
             if isinstance(found, Signal):
                 return found
-            if now < self._next and self._drops:
-                self._drop(found)
-                return Signal.PASS
             self._waiting = found
-        if now < self._next:
-            alarms[self._number] = self._next
+        item, now = self._waiting, self.executor.engine.now()
+        early = now < self._next
+        if early and not self._drops:
+            self.executor.wake_at(self._next)
             return Signal.PENDING
-        alarms.pop(self._number, None)
+        self._waiting = None
+        if self.executor.recorder is not None:
+            self.executor.recorder.timed(self, item, now)
+        if early:
+            self._drop(item)
+            return Signal.PASS
         self._next = now + self._seconds
-        passing, self._waiting = self._waiting, None
-        return passing
+        return item
 
 
 class BufferCursor(OneInputCursor):

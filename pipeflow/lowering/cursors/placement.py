@@ -72,10 +72,16 @@ class PlaceCursor(OneInputCursor):
             assert isinstance(reply, Reply)
             self._more = reply.more
             origins = tuple(dict.fromkeys([*self._held, *ready.origins]))
-            if reply.status is Status.ITEM:
-                self._held = ()
-                return Item(handle=ready.call.item, origins=origins, call=ready.call)
-            self._held = origins
+            match reply.status:
+                case Status.ITEM:
+                    self._held = ()
+                    return Item(handle=ready.call.item, origins=origins, call=ready.call)
+                case Status.EMPTY:
+                    self._held = origins
+                case Status.DIED:
+                    self._held = ()  # what it held back is gone with it
+                case _:
+                    pass
 
     def _fill(self) -> Signal:
         """Submit what may be submitted; the signal says why nothing more could be."""

@@ -43,6 +43,8 @@ class Shard(ABC):
         self.asked = 0
         # Whether it was asked for an item that it still has to be fed.
         self.wanted = False
+        # Whether it asks a stream that is stopped apart from it, and goes on until that has ended.
+        self.fed = False
 
     @property
     def waits(self) -> bool:
@@ -63,7 +65,7 @@ class Shard(ABC):
         return
 
     def head(self) -> Item | Signal:
-        """The shard's next item; PENDING while its call runs, PASS when it has to be asked."""
+        """The shard's next item; PENDING while its call runs, PASS when it has to be asked, DONE if none comes."""
         while self.calls:
             reply = self.calls[0].reply
             if reply is None:
@@ -111,7 +113,8 @@ class FedShard(Shard):
     ) -> None:
         super().__init__(executor, node, shard)
         self._scattering = scattering
-        self._fed: Signal = Signal.PASS
+        self._answer: Signal = Signal.PASS
+        self.fed = True
 
     @override
     def ask(self) -> None:
@@ -124,12 +127,14 @@ class FedShard(Shard):
             return
         found = self._scattering.take(self._index)
         if isinstance(found, Signal):
-            self._fed = found
+            self._answer = found
             self.ended = found is Signal.DONE
             self.wanted = not self.ended
             return
         self.wanted = False
-        if found.parts is None:
+        if found.origins:
+            self._submit(Host.feed, self._executor.delivered(found), given=found)
+        elif found.parts is None:
             self._submit(Host.feed, found.argument, given=found)
         else:
             parts = (self._executor.argument(part) for part in found.parts)
@@ -138,7 +143,11 @@ class FedShard(Shard):
     @override
     def head(self) -> Item | Signal:
         self.feed()
-        return self._fed if self.wanted else super().head()
+        if self.wanted:
+            return self._answer
+        found = super().head()
+        # What was lost with an actor is not made up for, so that the shards' items of a round belong together.
+        return Signal.DONE if found is Signal.PASS else found
 
 
 class Scattering:
@@ -150,6 +159,7 @@ class Scattering:
         self.upstream = upstream
         self._queues: list[deque[Item]] = [deque() for _ in range(node.group.count)]
         self._turn = 0
+        self._meter = executor.meters[executor.number[id(node)]]
 
     def take(self, index: int) -> Item | Signal:
         """The next item for a shard, or why there is none."""
@@ -162,17 +172,23 @@ class Scattering:
         return queue.popleft() if queue else Signal.PASS
 
     def _spread(self, item: Item) -> None:
-        meter = self._executor.meters[self._executor.number[id(self._node)]]
-        meter.taken += 1
-        if not self._node.to_all:
-            meter.made += 1
-            self._queues[self._turn].append(item)
-            self._turn = (self._turn + 1) % len(self._queues)
-            return
-        for place, queue in enumerate(self._queues):
-            meter.made += 1
+        self._meter.taken += 1
+        recorder = self._executor.recorder
+        receivers = range(len(self._queues)) if self._node.to_all else (self._turn,)
+        for place in receivers:
+            self._meter.made += 1
             # What fans out is copied, as at a fork (law 26).
-            queue.append(item if place == 0 else self._executor.copied(item))
+            given = item if place == receivers[0] else self._copied(item)
+            self._queues[place].append(given)
+            if recorder is not None:
+                recorder.shared(self._node, place, item, given)
+        self._turn = (self._turn + 1) % len(self._queues)
+
+    def _copied(self, item: Item) -> Item:
+        try:
+            return self._executor.copied(item)
+        except Exception as error:  # it runs code of the item's class
+            self._executor.fail(self._node, self._meter.taken - 1, error)
 
 
 def shards_on(

@@ -12,15 +12,17 @@ import copy
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Self, TypeAlias
+from typing import Generic, Protocol, Self, TypeAlias
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from typing_extensions import TypeVar
 
-from pipeflow.rl.batches import Advantages, Trajectories, Weights, merged_moments
-from pipeflow.rl.policies import PolicySpec
+from pipeflow.rl.batches import Weights, merged_moments
+from pipeflow.rl.modules import ModuleDescription, PortableModule
+from pipeflow.rl.policies import ActorCritic
 from pipeflow.rl.running_moments import Moments
 from pipeflow.rl.schedules import Schedule, as_schedule
 from pipeflow.rl.seeding import derive_seed
@@ -28,7 +30,28 @@ from pipeflow.rl.seeding import derive_seed
 StateValue: TypeAlias = "NDArray[np.generic] | int | float"
 """What a saved state holds under a name: a checkpoint keeps arrays as arrays, and numbers as JSON."""
 
+Module = TypeVar("Module", bound=PortableModule, default=ActorCritic)
+
 _ADAM_EPSILON = 1e-5  # Huang et al., "The 37 Implementation Details of PPO" (2022), detail 3
+
+
+class TrainedOn(Protocol):
+    """What an update needs to know of its batch when it ends."""
+
+    @property
+    def steps(self) -> int:
+        """Environment steps in it."""
+        ...
+
+    @property
+    def observation_moments(self) -> Moments | None:
+        """Statistics of its observations alone; None if none were taken."""
+        ...
+
+    @property
+    def return_moments(self) -> Moments | None:
+        """Statistics of its running returns alone; None if none were taken."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -81,19 +104,19 @@ def flatten_parameters(module: nn.Module) -> nn.Parameter:
     return flat
 
 
-class Learner:
-    """A policy's parameters, Adam, and what must be saved with them.
+class Learner(Generic[Module]):
+    """A network's parameters, Adam, and what must be saved with them.
 
-    policy: built from the seed, as a `RolloutWorker` of the same seed builds it, so both start from equal
-    weights. lr: learning rate, a number or a schedule over environment steps trained on. max_grad_norm:
-    global norm that gradients are clipped to, None for no clipping. seed: of the parameters and of whatever
-    an update draws. device: torch's name for where the network is.
-    threads: that torch computes with on the CPU.
+    `Module` is the class of the network, an `ActorCritic` where nothing is said. policy: built from the seed,
+    as a `RolloutWorker` of the same seed builds it, so both start from equal weights. lr: learning rate, a
+    number or a schedule over environment steps trained on. max_grad_norm: global norm that gradients are
+    clipped to, None for no clipping. seed: of the parameters and of whatever an update draws. device: torch's
+    name for where the network is. threads: that torch computes with on the CPU.
     """
 
     def __init__(
         self,
-        policy: PolicySpec,
+        policy: ModuleDescription[Module],
         *,
         lr: float | Schedule = 3e-4,
         max_grad_norm: float | None = 0.5,
@@ -102,7 +125,7 @@ class Learner:
         threads: int = 1,
     ) -> None:
         self._device = _usable_device(device)
-        self.policy = policy.build(derive_seed(seed, "policy"), device)
+        self.policy: Module = policy.build(derive_seed(seed, "policy"), device)
         self._parameters = flatten_parameters(self.policy)
         self._lr = as_schedule(lr)
         self._max_grad_norm = max_grad_norm
@@ -159,8 +182,8 @@ class Learner:
         The next update is bit for bit the one that it would have made.
         Raises ValueError if the state is of another policy.
         """
-        self.policy.load_numpy(_arrays_under("parameters/", state))
-        saved = _arrays_under("optimizer/", state)
+        self.policy.load_numpy(arrays_under("parameters/", state))
+        saved = arrays_under("optimizer/", state)
         self._optimizer.state[self._parameters] = {
             key: torch.tensor(value, device=self._device) for key, value in saved.items()
         }
@@ -191,17 +214,32 @@ class Learner:
         """One guarded optimiser step down the gradient of `loss`."""
         _gradient(self._parameters).zero_()
         torch.autograd.backward(loss)
+        return self._guarded_step()
+
+    def descend_along(self, gradient: Tensor) -> StepOutcome:
+        """One guarded optimiser step down a gradient [P] that was computed elsewhere.
+
+        gradient: of all parameters, flattened and joined in the order of the module's `parameters()`.
+        """
+        _gradient(self._parameters).copy_(gradient)
+        return self._guarded_step()
+
+    def _guarded_step(self) -> StepOutcome:
         outcome = clipped_step(self._optimizer, self._parameters, self._max_grad_norm)
         if not outcome.applied:
             self._skipped_updates += 1
         return outcome
 
-    def end_update(self, batch: Advantages | Trajectories) -> None:
+    def end_update(self, batch: TrainedOn) -> None:
         """Count the update, and take in the statistics that came with its batch."""
-        self._version += 1
-        self._lifetime_steps += batch.steps
+        self.count_update(batch.steps)
         self._observation_moments = merged_moments([self._observation_moments, batch.observation_moments])
         self._return_moments = merged_moments([self._return_moments, batch.return_moments])
+
+    def count_update(self, steps: int) -> None:
+        """Count an update of `steps` environment steps that brought no statistics."""
+        self._version += 1
+        self._lifetime_steps += steps
 
 
 def _usable_device(name: str) -> torch.device:
@@ -224,7 +262,8 @@ def _adam(parameters: nn.Parameter, lr: float) -> torch.optim.Adam:
     return torch.optim.Adam([parameters], lr=lr, eps=_ADAM_EPSILON, fused=True)
 
 
-def _arrays_under(prefix: str, state: Mapping[str, StateValue]) -> dict[str, NDArray[np.generic]]:
+def arrays_under(prefix: str, state: Mapping[str, StateValue]) -> dict[str, NDArray[np.generic]]:
+    """The arrays of a state whose names begin with a prefix, by what follows it."""
     return {
         name.removeprefix(prefix): value
         for name, value in state.items()

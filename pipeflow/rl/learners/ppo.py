@@ -7,15 +7,16 @@ Source: Schulman et al., "Proximal Policy Optimization Algorithms" (2017); the d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from pipeflow.rl.batches import Advantages, Report
+from pipeflow.rl.batches import Advantages, Report, Sequences
 from pipeflow.rl.learners.learner import Learner, StepOutcome
 from pipeflow.rl.losses import (
     approx_kl,
@@ -25,7 +26,8 @@ from pipeflow.rl.losses import (
     normalise_advantages,
     value_loss,
 )
-from pipeflow.rl.policies import PolicySpec, to_tensor
+from pipeflow.rl.modules import to_tensor
+from pipeflow.rl.policies import PolicySpec
 from pipeflow.rl.schedules import Schedule
 from pipeflow.rl.seeding import derive_seed
 from pipeflow.rl.threads import torch_threads
@@ -40,7 +42,8 @@ class PPOLearner(Learner):
     """PPO over batches of rows with advantages.
 
     epochs: passes over a batch. minibatch_size: rows per optimiser step; the last of an epoch may be shorter,
-    and its loss is the mean over its own rows. clip: of the probability ratio. value_clip: of the change of a
+    and its loss is the mean over its own rows. A policy with memory is given whole sequences, so that its
+    minibatches have about so many rows. clip: of the probability ratio. value_clip: of the change of a
     value, None for none. value_coef, entropy_coef: weights in the loss. target_kl: stops the update at the
     first minibatch whose approximate KL is over 1.5 times this, before that minibatch's step; None never
     stops. normalise_advantages: within each minibatch. The rest as in `Learner`.
@@ -85,48 +88,65 @@ class PPOLearner(Learner):
 
         It should be of the newest weights: `policy_lag` in the report says how many versions older it is.
         A batch with fewer rows than a minibatch is one minibatch: how many of a round's rows are reset rows,
-        which are dropped, cannot be known beforehand.
+        which are dropped, cannot be known beforehand. A batch without rows changes nothing, but counts as an
+        update.
+        Raises ValueError if the policy has a memory and the batch does not say what its sequences are.
         """
         with torch_threads(self._threads):
             return self._updated(batch)
 
     def _updated(self, batch: Advantages) -> Report:
         lr = self.begin_update()
+        if batch.steps == 0:
+            return self._report(batch, lr, {}, optimizer_steps=0, complete_epochs=0)
         rows = _Rows.of(batch, self._device)
         shuffler = torch.Generator().manual_seed(derive_seed(self._seed, "minibatches", self.version))
         outcomes: list[StepOutcome] = []
         records: list[Tensor] = []
         sizes: list[int] = []
 
-        def assess(indices: Tensor) -> tuple[float, Tensor]:
-            loss, record = self._loss(rows.take(indices.to(self._device)))
+        def assess(minibatch: _Rows) -> tuple[float, Tensor]:
+            loss, record = self._loss(minibatch)
             records.append(record)
-            sizes.append(len(indices))
+            sizes.append(len(minibatch.advantages))
             kl = 0.0 if self._kl_limit is None else record[_METRICS.index("approx_kl")].item()
             return kl, loss
 
-        def shuffled() -> Iterator[Tensor]:
-            yield from torch.split(torch.randperm(batch.steps, generator=shuffler), self._minibatch_size)
+        def shuffled() -> Iterator[_Rows]:
+            return rows.shuffled(self._minibatch_size, shuffler)
 
         passes = run_epochs(
             self._epochs, shuffled, assess, lambda loss: outcomes.append(self.descend(loss)), self._kl_limit
         )
-        lag = self.version - batch.version
-        self.end_update(batch)
         means = np.average(torch.stack(records).cpu().numpy(), axis=0, weights=sizes)
         norms = [outcome.gradient_norm for outcome in outcomes if outcome.applied]
+        losses = {
+            **dict(zip(_METRICS, means.tolist(), strict=True)),
+            "explained_variance": explained_variance(rows.values, rows.value_targets).item(),
+            "grad_norm": float(np.mean(norms)) if norms else float("nan"),
+        }
+        return self._report(batch, lr, losses, len(norms), passes.complete_epochs)
+
+    def _report(
+        self,
+        batch: Advantages,
+        lr: float,
+        losses: dict[str, float],
+        optimizer_steps: int,
+        complete_epochs: int,
+    ) -> Report:
+        lag = self.version - batch.version
+        self.end_update(batch)
         return Report(
             version=self.version,
             steps=batch.steps,
             lifetime_steps=self.lifetime_steps,
             episodes=batch.episodes,
             metrics={
-                **dict(zip(_METRICS, means.tolist(), strict=True)),
-                "explained_variance": explained_variance(rows.values, rows.value_targets).item(),
-                "grad_norm": float(np.mean(norms)) if norms else float("nan"),
+                **losses,
                 "learning_rate": lr,
-                "optimizer_steps": len(norms),
-                "complete_epochs": passes.complete_epochs,
+                "optimizer_steps": optimizer_steps,
+                "complete_epochs": complete_epochs,
                 "skipped_updates": self._skipped_updates,
                 "policy_lag": lag,
             },
@@ -134,7 +154,7 @@ class PPOLearner(Learner):
 
     def _loss(self, rows: _Rows) -> tuple[Tensor, Tensor]:
         """The loss of one minibatch, and its record: a vector of the quantities named in _METRICS."""
-        log_probs, entropies, values = self.policy.evaluate(rows.observations, rows.actions)
+        log_probs, entropies, values = self.policy.evaluate(rows.observations, rows.actions, rows.sequences)
         log_ratio = log_probs - rows.log_probs
         advantages = normalise_advantages(rows.advantages) if self._normalise else rows.advantages
         policy_loss = clipped_surrogate_loss(log_ratio, advantages, self._clip)
@@ -191,6 +211,17 @@ def run_epochs(
     return EpochsDone(steps, complete_epochs=epochs)
 
 
+def split_by_rows(
+    order: NDArray[np.int64], lengths: NDArray[np.int64], rows: int
+) -> Sequence[NDArray[np.int64]]:
+    """Consecutive parts of `order`, indices of sequences of these lengths, each with about so many rows.
+
+    A part ends with the sequence that reaches the next multiple of `rows`; no part is empty.
+    """
+    starts = np.cumsum(lengths[order]) - lengths[order]
+    return np.split(order, np.flatnonzero(np.diff(starts // rows)) + 1)
+
+
 @dataclass(frozen=True, eq=False)
 class _Rows:
     """The columns of `Advantages` as tensors."""
@@ -201,6 +232,7 @@ class _Rows:
     values: Tensor
     advantages: Tensor
     value_targets: Tensor
+    sequences: Sequences | None
 
     @classmethod
     def of(cls, batch: Advantages, device: torch.device) -> _Rows:
@@ -211,9 +243,24 @@ class _Rows:
             to_tensor(batch.values, device),
             to_tensor(batch.advantages, device),
             to_tensor(batch.value_targets, device),
+            batch.sequences,
         )
 
-    def take(self, indices: Tensor) -> _Rows:
+    def shuffled(self, minibatch_size: int, generator: torch.Generator) -> Iterator[_Rows]:
+        """All rows in random order, in minibatches of that many, or of whole sequences with about so many."""
+        if self.sequences is None:
+            for indices in torch.split(
+                torch.randperm(len(self.advantages), generator=generator), minibatch_size
+            ):
+                yield self._take(indices, None)
+            return
+        order = torch.randperm(len(self.sequences.lengths), generator=generator).numpy()
+        for chosen in split_by_rows(order, self.sequences.lengths, minibatch_size):
+            sequences, rows = self.sequences.take(chosen)
+            yield self._take(torch.from_numpy(rows), sequences)
+
+    def _take(self, indices: Tensor, sequences: Sequences | None) -> _Rows:
+        indices = indices.to(self.advantages.device)
         return _Rows(
             self.observations.index_select(0, indices),
             self.actions.index_select(0, indices),
@@ -221,4 +268,5 @@ class _Rows:
             self.values.index_select(0, indices),
             self.advantages.index_select(0, indices),
             self.value_targets.index_select(0, indices),
+            sequences,
         )

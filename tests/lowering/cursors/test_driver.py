@@ -168,7 +168,7 @@ def test_a_state_that_forgets_its_rest_is_caught(monkeypatch: pytest.MonkeyPatch
     poll = ExpandCursor._poll
     monkeypatch.setattr(ExpandCursor, "_poll", forgetful)
     with pytest.raises(AssertionError):
-        test_an_operator_on_a_stream([1, 2, 3], lambda s: s | batch(2), [[1, 2], [3]])
+        test_an_operator_on_a_stream([1, 2, 3], lambda s: s | expand(PairSums), [3, 3])
 
 
 def test_until_ends_the_stream_after_the_item_that_it_was_waiting_for() -> None:

@@ -23,7 +23,8 @@ from pipeflow.dsl import (
     gather_sync,
     take,
 )
-from pipeflow.lowering.cursors.gathers import AsyncGatherCursor, _Shard
+from pipeflow.lowering.cursors.gathers import AsyncGatherCursor
+from pipeflow.lowering.cursors.shards import Shard, SourceShard
 from tests.conftest import EngineName
 from tests.lowering.actors import Counter, Store, Worker
 
@@ -62,12 +63,12 @@ def test_a_gather_that_asks_a_shard_out_of_turn_fails_the_law_of_shard_order(
 ) -> None:
     """A mutant for law 1: it delivers the latest call of a shard first."""
 
-    def latest_first(shard: _Shard) -> None:
+    def latest_first(shard: SourceShard) -> None:
         ask(shard)
         shard.calls.rotate(1)
 
-    ask = _Shard.ask
-    monkeypatch.setattr(_Shard, "ask", latest_first)
+    ask = SourceShard.ask
+    monkeypatch.setattr(SourceShard, "ask", latest_first)
     plan = actors(Counter, 2, limit=5).produce(Counter.next_tagged) | gather_async(2)
     with pytest.raises(AssertionError):
         assert_each_shard_is_whole(list(plan.run()), shards=2, items=5)
@@ -92,13 +93,13 @@ def test_a_gather_that_asks_again_before_it_delivers_fails_the_law_of_the_barrie
 ) -> None:
     """A mutant for law 6: each shard is asked for its next item when one is taken off it."""
 
-    def eager(shard: _Shard) -> object:
+    def eager(shard: Shard) -> object:
         found = head(shard)
         shard.ask()
         return found
 
-    head = _Shard.head
-    monkeypatch.setattr(_Shard, "head", eager)
+    head = Shard.head
+    monkeypatch.setattr(Shard, "head", eager)
     with pytest.raises(AssertionError):
         assert_barrier("inline", rounds=2)
 
@@ -188,8 +189,8 @@ def test_with_source_says_which_actor_made_an_item() -> None:
     plan = workers.produce(Counter.next_number) | gather_sync().with_source()
     found = list(plan.run())
     assert found == [
-        Sourced(1, Source[Counter]("left", 0)),
-        Sourced(1, Source[Counter]("left", 1)),
+        Sourced(1, (Source[Counter]("left", 0),)),
+        Sourced(1, (Source[Counter]("left", 1),)),
     ]
 
 

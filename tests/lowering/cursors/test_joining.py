@@ -239,7 +239,7 @@ def test_a_fork_that_nobody_can_go_on_reading_is_a_deadlock_that_names_both() ->
     assert list(islice(run, 2)) == [0, 1]
     with pytest.raises(DeadlockError) as caught:
         next(run)
-    here = "\\(.*test_concurrency.py:\\d+\\)"
+    here = "\\(.*test_joining.py:\\d+\\)"
     assert re.search(
         rf"fork\(2\)\[0\] {here} waits for patient {here} to ask for fork\(2\)\[1\], whose buffer of 2 is full",
         str(caught.value),
@@ -316,7 +316,7 @@ def test_a_predicate_that_raises_is_an_error_of_the_partition() -> None:
 def test_an_end_of_a_fork_that_feeds_nothing_is_refused() -> None:
     """Law 26: its buffer would fill, and then nothing could go on."""
     left, _ = from_items(range(9)).fork(2, buffer=2)
-    with pytest.raises(PlanError, match=r"fork\(2\)\[1\] \(.*test_concurrency.py:\d+\) feeds nothing"):
+    with pytest.raises(PlanError, match=r"fork\(2\)\[1\] \(.*test_joining.py:\d+\) feeds nothing"):
         left.run()
 
 

@@ -1,13 +1,14 @@
-"""Several streams at once: ``&`` and its policies, `drain`, `fork` and `partition`."""
+"""Several streams at once: ``&`` and its policies, `zip`, `drain`, `fork` and `partition`."""
 
 from __future__ import annotations
 
 from typing import Never, assert_type
 
-from pipeflow import Merged, ParallelStream, Stream, drain, from_items, gather_sync, take
+from pipeflow import Merged, ParallelStream, Sourced, Stream, drain, from_items, gather_sync, take
 from tests.typing.domain import (
     Advantages,
     EvaluationWorker,
+    Experience,
     Report,
     RolloutWorker,
     TDReport,
@@ -63,6 +64,42 @@ def round_robin_keeps_the_type() -> Stream[Trajectories | Advantages]:
 def async_keeps_the_type() -> Stream[Trajectories | Advantages]:
     merged = (sampled() & (sampled() | gae())).async_()
     return assert_type(merged, Stream[Trajectories | Advantages])
+
+
+def by_steps_keeps_the_type() -> Stream[Trajectories | Advantages]:
+    merged = (sampled() & (sampled() | gae())).by_steps(2, 0.5)
+    return assert_type(merged, Stream[Trajectories | Advantages])
+
+
+def by_steps_forgets_a_drained_branch() -> Stream[Advantages]:
+    return assert_type(((sampled() | drain) & (sampled() | gae())).by_steps(1, 1), Stream[Advantages])
+
+
+def prioritised_keeps_the_type() -> Stream[Trajectories | Advantages]:
+    return assert_type((sampled() & (sampled() | gae())).prioritised(), Stream[Trajectories | Advantages])
+
+
+def zip_makes_pairs() -> Stream[tuple[Trajectories, int]]:
+    return assert_type(sampled().zip(from_items([1, 2])), Stream[tuple[Trajectories, int]])
+
+
+def zip_takes_a_union() -> Stream[tuple[Trajectories | Advantages, str]]:
+    both = (sampled() & (sampled() | gae())).zip(from_items(["a", "b"]))
+    return assert_type(both, Stream[tuple[Trajectories | Advantages, str]])
+
+
+def zip_shows_the_sources_of_its_sides() -> Stream[tuple[Sourced[Trajectories, RolloutWorker], int]]:
+    sourced = workers.produce(RolloutWorker.sample) | gather_sync().with_source()
+    return assert_type(
+        sourced.zip(from_items([1, 2])), Stream[tuple[Sourced[Trajectories, RolloutWorker], int]]
+    )
+
+
+def pairs_go_to_a_function_of_a_pair() -> Stream[int]:
+    def total(pair: tuple[Experience, int]) -> int:
+        return pair[0].steps + pair[1]
+
+    return assert_type(sampled().zip(from_items([1, 2])) | total, Stream[int])
 
 
 def a_stage_of_a_base_class_takes_a_union() -> Stream[int]:

@@ -1,10 +1,27 @@
-"""Operators that keep the item's type: `take`, `every`, `tap`, `until`, `filter`, as operators and as methods."""
+"""Operators that keep the item's type: `take`, `every`, `tap`, `until`, `filter`, and those that pace a stream."""
 
 from __future__ import annotations
 
 from typing import assert_type
 
-from pipeflow import Gate, ParallelStream, Stream, every, from_items, gather_sync, take, tap, until
+from pipeflow import (
+    Gate,
+    HasSteps,
+    ParallelStream,
+    Sourced,
+    Stream,
+    buffer,
+    every,
+    every_seconds,
+    from_items,
+    gather_async,
+    gather_sync,
+    once_per_steps,
+    take,
+    tap,
+    throttle,
+    until,
+)
 from tests.typing.domain import (
     Report,
     RolloutWorker,
@@ -105,3 +122,36 @@ def filter_narrows_inside_the_shards() -> ParallelStream[Report, RolloutWorker]:
         return Report(float(batch.steps), Weights(0))
 
     return assert_type((rollouts | reported).filter(is_report), ParallelStream[Report, RolloutWorker])
+
+
+# By steps and by the clock
+
+
+def once_per_steps_keeps_the_type() -> Stream[Trajectories]:
+    return assert_type(sampled() | once_per_steps(16), Stream[Trajectories])
+
+
+def once_per_steps_keeps_the_type_inside_the_shards() -> ParallelStream[Trajectories, RolloutWorker]:
+    return assert_type(rollouts | once_per_steps(16), ParallelStream[Trajectories, RolloutWorker])
+
+
+def a_batch_has_steps() -> HasSteps:
+    return Trajectories(3)
+
+
+def every_seconds_keeps_the_type() -> Stream[Trajectories]:
+    return assert_type(sampled() | every_seconds(0.001), Stream[Trajectories])
+
+
+def throttle_keeps_the_type() -> Stream[Trajectories]:
+    return assert_type(sampled() | throttle(0.001), Stream[Trajectories])
+
+
+def buffer_keeps_the_type() -> Stream[Trajectories]:
+    return assert_type(sampled() | buffer(2), Stream[Trajectories])
+
+
+def pacing_keeps_the_source() -> Stream[Sourced[Trajectories, RolloutWorker]]:
+    sourced = rollouts | gather_async().with_source()
+    paced = sourced | buffer(2) | throttle(0.001) | every_seconds(0.001)
+    return assert_type(paced, Stream[Sourced[Trajectories, RolloutWorker]])

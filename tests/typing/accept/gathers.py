@@ -57,6 +57,11 @@ def a_sourced_item_has_both_parts() -> Stream[tuple[int, Source[RolloutWorker]]]
     )
 
 
+def a_sourced_item_may_have_several_sources() -> Stream[tuple[Source[RolloutWorker], ...]]:
+    sourced = rollouts | gather_sync().with_source() | batch(2)
+    return assert_type(sourced.map(lambda pair: pair.sources), Stream[tuple[Source[RolloutWorker], ...]])
+
+
 def max_lag_keeps_the_type() -> Stream[Trajectories]:
     return assert_type(rollouts | gather_async(2) | max_lag(3, wait=True), Stream[Trajectories])
 

@@ -8,14 +8,18 @@ from pipeflow import (
     Actors,
     ParallelStream,
     Placed,
+    Scatter,
     Send,
     Sourced,
     Stream,
     actors,
     concat,
     gather_async,
+    gather_rounds,
     gather_sync,
     group_of,
+    groups_with,
+    select_shards,
     take,
 )
 from tests.typing.domain import (
@@ -121,6 +125,17 @@ def a_lambda_over_the_actor_and_a_named_item() -> Stream[int]:
     return assert_type(rollouts | gather_sync() | workers.stage(measured), Stream[int])
 
 
+def a_stage_may_be_repeated_where_it_makes_what_it_takes() -> Stream[Trajectories]:
+    inner = workers.stage(RolloutWorker.adapt).repeat(3)
+    assert_type(inner, Placed[Trajectories, Trajectories, RolloutWorker])
+    return assert_type(rollouts | gather_sync() | inner, Stream[Trajectories])
+
+
+def a_repeated_stage_runs_inside_the_shards() -> ParallelStream[Trajectories, RolloutWorker]:
+    plan = rollouts | workers.stage(RolloutWorker.adapt).repeat(2)
+    return assert_type(plan, ParallelStream[Trajectories, RolloutWorker])
+
+
 def send_keeps_the_type() -> Stream[Weights]:
     sent: Send[Weights] = workers.send(RolloutWorker.set_weights)
     updates = rollouts | gae() | gather_sync() | concat(8) | learner.stage(PPOLearner.update)
@@ -142,7 +157,40 @@ def send_carries_the_source() -> Stream[Sourced[Trajectories, RolloutWorker]]:
     return assert_type(plan, Stream[Sourced[Trajectories, RolloutWorker]])
 
 
+# Shards
+
+
+def scatter_gives_a_stream_to_actors_in_turn() -> ParallelStream[Trajectories, EvaluationWorker]:
+    scatter = evaluators.scatter()
+    assert_type(scatter, Scatter[EvaluationWorker])
+    plan = rollouts | gather_sync() | take(2) | scatter
+    assert_type(plan, ParallelStream[Trajectories, EvaluationWorker])
+    return plan
+
+
+def broadcast_gives_a_stream_to_all_actors() -> Stream[list[Report]]:
+    gradients = rollouts | gae() | workers.stage(RolloutWorker.gradients) | gather_sync()
+    spread = gradients | workers.broadcast()
+    assert_type(spread, ParallelStream[Gradients, RolloutWorker])
+    applied = spread | workers.stage(RolloutWorker.apply) | gather_rounds()
+    return assert_type(applied, Stream[list[Report]])
+
+
+def scattered_items_go_through_functions_in_their_actors() -> Stream[list[Advantages]]:
+    scattered = rollouts | gather_sync() | evaluators.scatter() | gae()
+    assert_type(scattered, ParallelStream[Advantages, EvaluationWorker])
+    return assert_type(scattered | gather_rounds(), Stream[list[Advantages]])
+
+
+def select_shards_keeps_the_type() -> ParallelStream[Trajectories, RolloutWorker]:
+    return assert_type(rollouts | select_shards(1), ParallelStream[Trajectories, RolloutWorker])
+
+
 # Asking
+
+
+def groups_with_finds_all_groups_of_a_class() -> None:
+    assert_type(groups_with(a_placed_stage_on_a_stream(), PPOLearner), tuple[Actors[PPOLearner], ...])
 
 
 def group_of_finds_the_actors_by_class() -> None:

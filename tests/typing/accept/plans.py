@@ -8,6 +8,7 @@ from pipeflow import (
     Merged,
     Stream,
     batch,
+    buffer,
     concat,
     drain,
     every,
@@ -16,25 +17,35 @@ from pipeflow import (
     gather_async,
     gather_rounds,
     gather_sync,
+    reply,
+    reply_weights,
     stage,
     sync_weights,
     take,
+    update_target,
 )
 from tests.typing.domain import (
     Advantages,
+    Aggregator,
     DQNLearner,
     EvaluationWorker,
+    Gradients,
     NStep,
     PPOLearner,
+    Priorities,
     Replay,
     Report,
     RolloutWorker,
     TDReport,
     Trajectories,
+    Transitions,
+    Weights,
+    aggregators,
     count,
     dqn_learner,
     evaluators,
     gae,
+    is_report,
     learner,
     replay,
     standardise,
@@ -90,6 +101,73 @@ def impala() -> Stream[Report]:
         | concat(16)
         | learner.stage(PPOLearner.update_vtrace).max_in_flight(4)
         | sync_weights(learner, workers, every=4)
+    )
+    return assert_type(plan, Stream[Report])
+
+
+def a3c_by_reference() -> Stream[Report]:
+    """The weights go to the source without passing through the driver."""
+    plan = (
+        workers.produce(RolloutWorker.sample)
+        | gae(0.99, 1.0)
+        | workers.stage(RolloutWorker.gradients)
+        | gather_async().with_source()
+        | learner.stage(PPOLearner.apply)
+        | reply_weights(learner)
+    )
+    return assert_type(plan, Stream[Report])
+
+
+def dd_ppo() -> Stream[Report]:
+    """Gradients are averaged among the workers, which keep equal policies; the driver holds none of the data."""
+    plan = (
+        workers.produce(RolloutWorker.sample)
+        | gae(0.99, 0.95)
+        | workers.stage(RolloutWorker.gradients)
+        | gather_rounds()
+        | workers.broadcast()
+        | Gradients.mean
+        | workers.stage(RolloutWorker.apply)
+        | gather_sync()
+    )
+    return assert_type(plan, Stream[Report])
+
+
+def impala_with_aggregation() -> Stream[Report]:
+    plan = (
+        workers.produce(RolloutWorker.sample)
+        | gather_async(2)
+        | batch(4)
+        | aggregators.stage(Aggregator.concatenate).max_in_flight(4)
+        | buffer(2)
+        | learner.stage(PPOLearner.update_vtrace)
+        | sync_weights(learner, workers)
+    )
+    return assert_type(plan, Stream[Report])
+
+
+def aggregation_with_weights_to_the_sources() -> Stream[Report]:
+    """A batch of items from several workers answers each of them."""
+    plan = (
+        workers.produce(RolloutWorker.sample)
+        | gather_async(2).with_source()
+        | batch(2)
+        | aggregators.stage(Aggregator.concatenate).max_in_flight(2)
+        | learner.stage(PPOLearner.update_vtrace)
+        | reply_weights(learner, every=2)
+    )
+    return assert_type(plan, Stream[Report])
+
+
+def maml_inner_loop() -> Stream[Report]:
+    plan = (
+        workers.produce(RolloutWorker.sample)
+        | workers.stage(RolloutWorker.adapt).repeat(2)
+        | gae()
+        | gather_rounds()
+        | Advantages.concatenate
+        | learner.stage(PPOLearner.update)
+        | sync_weights(learner, workers)
     )
     return assert_type(plan, Stream[Report])
 
@@ -152,3 +230,50 @@ def training_and_evaluation() -> Merged[Report | int]:
 def minibatches_and_a_limit() -> Stream[Trajectories]:
     plan = workers.produce(RolloutWorker.sample) | batch(2) | gather_async() | flatten() | take(3)
     return assert_type(plan, Stream[Trajectories])
+
+
+def ape_x_with_targets() -> Merged[TDReport]:
+    def priorities(report: TDReport) -> Priorities:
+        return report.priorities
+
+    store = (
+        workers.produce(RolloutWorker.sample)
+        | transitions
+        | gather_async(2).with_source()
+        | replay.stage(Replay.add)
+        | reply_weights(dqn_learner, every=4)
+        | drain
+    )
+    train = (
+        replay.produce(Replay.sample)
+        | gather_async(4).with_source()
+        | dqn_learner.stage(DQNLearner.update).max_in_flight(2)
+        | reply(Replay.update_priorities, priorities)
+        | update_target(dqn_learner, every=2)
+    )
+    return assert_type(store & train, Merged[TDReport])
+
+
+def a_ratio_of_steps() -> Stream[Transitions]:
+    """Two steps replayed for each one sampled."""
+    sampled = workers.produce(RolloutWorker.sample) | transitions | gather_sync() | drain
+    replayed = evaluators.produce(EvaluationWorker.sample) | transitions | gather_sync()
+    return assert_type((sampled & replayed).by_steps(1, 2), Stream[Transitions])
+
+
+def two_kinds_of_reports_part_by_type() -> Stream[Weights | TDReport]:
+    def weights(report: Report) -> Weights:
+        return report.weights
+
+    def trained(report: Report | TDReport) -> TDReport:
+        return report if isinstance(report, TDReport) else TDReport(report.loss, Priorities(()))
+
+    ppo_reports, others = (ppo() & dqn()).partition(is_report, buffer=8)
+    assert_type(ppo_reports, Stream[Report])
+    assert_type(others, Stream[Report | TDReport])
+    return assert_type((ppo_reports | weights) & (others | trained), Merged[Weights | TDReport])
+
+
+def training_beside_evaluation() -> Stream[tuple[Report, int]]:
+    evaluated = evaluators.produce(EvaluationWorker.sample) | gather_sync() | count
+    return assert_type(ppo().zip(evaluated), Stream[tuple[Report, int]])

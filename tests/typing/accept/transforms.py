@@ -1,4 +1,4 @@
-"""Operators that make new items: functions, `Stage`, `.map`, `expand`, `flat_map`, `batch`, `flatten`, `concat`."""
+"""Operators that make new items: functions, `Stage`, `.map`, `expand`, `flat_map`, `batch`, `flatten`, `concat`, `shuffle`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pipeflow import (
     Expand,
     ExpansionOf,
     ParallelStream,
+    Sourced,
     Stage,
     Stream,
     batch,
@@ -20,8 +21,11 @@ from pipeflow import (
     flatten,
     from_items,
     from_shards,
+    gather_async,
     gather_sync,
+    shuffle,
     stage,
+    take,
 )
 from pipeflow.dsl.sources import Shard
 from tests.typing.domain import (
@@ -234,6 +238,27 @@ def concat_works_inside_the_shards() -> ParallelStream[Trajectories, RolloutWork
 
 def a_batch_is_concatenable() -> Concatenable:
     return Trajectories(3)
+
+
+def shuffle_keeps_the_type() -> Stream[Trajectories]:
+    return assert_type(sampled() | take(9) | shuffle(3, seed=1), Stream[Trajectories])
+
+
+def shuffle_works_inside_the_shards() -> ParallelStream[int, Shard[int]]:
+    return assert_type(from_shards([[1, 2, 3]]) | shuffle(2, seed=1), ParallelStream[int, Shard[int]])
+
+
+# Together with where the items came from
+
+
+def batch_keeps_the_sources_of_all() -> Stream[Sourced[list[Trajectories], RolloutWorker]]:
+    sourced = rollouts | gather_async().with_source()
+    return assert_type(sourced | batch(2), Stream[Sourced[list[Trajectories], RolloutWorker]])
+
+
+def concat_keeps_the_sources_of_all() -> Stream[Sourced[Trajectories, RolloutWorker]]:
+    sourced = rollouts | gather_async().with_source()
+    return assert_type(sourced | concat(16), Stream[Sourced[Trajectories, RolloutWorker]])
 
 
 # Functions that are generic over streams

@@ -73,7 +73,7 @@ def a_reply_from_an_attribute_that_the_item_does_not_have() -> None:
 
 def a_reply_to_nobody() -> None:
     sampled().reply(RolloutWorker.set_weights, lambda batch: Weights(1))  # E: misc: Invalid self argument "Stream[Trajectories]" to attribute function "reply" with type "Callable[[Stream[Sourced[A, V]],  # P: reportAttributeAccessIssue
-    # R: reply needs to know where items came from; gather with .with_source()
+    # R: reply(RolloutWorker.set_weights) needs to know where items came from; gather with .with_source()
     # W: mypy shows the whole signature
 
 

@@ -1,0 +1,118 @@
+"""Advantage actor-critic, synchronous: each worker differentiates its own steps, and one step follows the mean.
+
+Reads top to bottom: the configuration, then the plan. The actors are described by functions of their own,
+since A3C (`pipeflow.algorithms.a3c`) has the same ones and differs in the plan alone. The loss is
+`pipeflow.rl.learners.actor_critic`'s.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pipeflow.dsl import Actors, Stream, actors, gather_rounds, sync_weights
+from pipeflow.rl.batches import Report
+from pipeflow.rl.environments import EnvSpec
+from pipeflow.rl.gradients import Gradients
+from pipeflow.rl.learners.actor_critic import ActorCriticLoss, GradientLearner, GradientWorker
+from pipeflow.rl.policies import Activation, PolicySpec
+from pipeflow.rl.returns import gae
+from pipeflow.rl.schedules import Constant, Linear
+
+
+@dataclass(frozen=True)
+class A2CConfig:
+    """Every number that A2C depends on."""
+
+    env: EnvSpec = field(default_factory=lambda: EnvSpec("CartPole-v1"))
+    """The environment."""
+    workers: int = 2
+    """Rollout workers, each an actor of its own."""
+    num_envs: int = 8
+    """Environments that a worker steps as one."""
+    fragment_length: int = 16
+    """Vector steps that a worker takes for each gradient."""
+    gamma: float = 0.99
+    """Discount of a reward one step later."""
+    lam: float = 0.95
+    """Lambda of GAE: 0 trusts the value function, 1 the sampled returns, as in the paper."""
+    lr: float = 2e-3
+    """Adam's learning rate."""
+    anneal_steps: int | None = None
+    """Environment steps over which the learning rate falls to 0; None keeps it."""
+    value_coef: float = 0.5
+    """Weight of the value loss."""
+    entropy_coef: float = 0.0
+    """Weight of the entropy bonus."""
+    normalise_advantages: bool = False
+    """Scale the advantages of every worker's steps to mean 0 and deviation 1."""
+    max_grad_norm: float | None = 0.5
+    """Norm to which gradients are clipped; None leaves them."""
+    hidden: tuple[int, ...] = (64, 64)
+    """Widths of the policy's hidden layers, and of the value's."""
+    activation: Activation = "tanh"
+    """Nonlinearity between them."""
+    shared_trunk: bool = False
+    """Whether policy and value share their hidden layers."""
+    normalise_observations: bool = False
+    """Scale observations by running statistics, which travel with the weights."""
+    normalise_rewards: bool = False
+    """Scale rewards by the running deviation of the discounted return."""
+    seed: int = 0
+    """From which every worker, environment and network gets a stream of its own."""
+    device: str = "cpu"
+    """Where the learner keeps its parameters, such as "cuda"; workers differentiate on the CPU."""
+    threads: int = 1
+    """Threads that torch computes with in every actor."""
+
+    def __post_init__(self) -> None:
+        for name in ("workers", "num_envs", "fragment_length", "threads"):
+            if getattr(self, name) < 1:
+                message = f"{name} must be at least 1, got {getattr(self, name)}"
+                raise ValueError(message)
+
+
+def a2c(config: A2CConfig) -> Stream[Report]:
+    """A2C's plan: every round gives one gradient, the mean over all steps of all workers."""
+    workers, learner = workers_of(config), learner_of(config)
+    return (
+        workers.produce(GradientWorker.sample)
+        | gae(config.gamma, config.lam)
+        | workers.stage(GradientWorker.gradients)
+        | gather_rounds()
+        | Gradients.mean
+        | learner.stage(GradientLearner.apply)
+        | sync_weights(learner, workers)
+    )
+
+
+def workers_of(config: A2CConfig) -> Actors[GradientWorker]:
+    """The workers, which sample and differentiate."""
+    return actors(
+        GradientWorker, config.workers, config.env, policy_of(config), loss=_loss(config),
+        num_envs=config.num_envs, fragment_length=config.fragment_length, seed=config.seed,
+        gamma=config.gamma, normalise_observations=config.normalise_observations,
+        normalise_rewards=config.normalise_rewards, threads=config.threads,
+    )  # fmt: skip
+
+
+def learner_of(config: A2CConfig) -> Actors[GradientLearner]:
+    """The learner, which applies their gradients."""
+    return actors(
+        GradientLearner, 1, policy_of(config), lr=_learning_rate(config), max_grad_norm=config.max_grad_norm,
+        seed=config.seed, device=config.device, threads=config.threads,
+    )  # fmt: skip
+
+
+def policy_of(config: A2CConfig) -> PolicySpec:
+    """The policy that the plan trains; an evaluation of its weights needs the same."""
+    return PolicySpec.for_env(
+        config.env, hidden=config.hidden, activation=config.activation, shared_trunk=config.shared_trunk
+    )
+
+
+def _loss(config: A2CConfig) -> ActorCriticLoss:
+    return ActorCriticLoss(config.value_coef, config.entropy_coef, config.normalise_advantages)
+
+
+def _learning_rate(config: A2CConfig) -> Constant | Linear:
+    return Constant(config.lr) if config.anneal_steps is None else Linear(config.lr, 0.0, config.anneal_steps)

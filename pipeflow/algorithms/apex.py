@@ -1,0 +1,123 @@
+"""Ape-X DQN (Horgan et al. 2018): many explorers, several replay actors, and a learner, all at the same time.
+
+Double, dueling, n-step and prioritised, as in the paper. Reads top to bottom: the configuration, then the plan.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pipeflow.dsl import Stream, actors, drain, gather_async, sync_weights, update_target
+from pipeflow.rl.action_values import ActionValueSpec
+from pipeflow.rl.environments import EnvSpec
+from pipeflow.rl.exploration import EpsilonGreedyWorker, EpsilonLadder
+from pipeflow.rl.learners.dqn import DQNLearner
+from pipeflow.rl.n_step import n_step
+from pipeflow.rl.networks import Activation
+from pipeflow.rl.prioritised import Prioritisation
+from pipeflow.rl.replay import ReplayBuffer
+from pipeflow.rl.replay_batches import TDReport
+
+
+@dataclass(frozen=True)
+class ApexConfig:
+    """Every number that Ape-X depends on."""
+
+    env: EnvSpec = field(default_factory=lambda: EnvSpec("CartPole-v1"))
+    """The environment; its actions are one choice among several."""
+    workers: int = 2
+    """Rollout workers, each an actor of its own."""
+    num_envs: int = 8
+    """Environments that a worker steps as one, each with a share of random actions of its own."""
+    fragment_length: int = 8
+    """Vector steps that a worker takes for each item."""
+    sync_every: int = 2
+    """Stored items from one sending of weights to the workers to the next."""
+    replays: int = 2
+    """Replay actors, which are filled evenly and sampled alike."""
+    capacity: int = 100_000
+    """Transitions that all of them hold together."""
+    learning_starts: int = 1000
+    """Environment steps stored in all of them together before the first update."""
+    batch_size: int = 128
+    """Rows of an update."""
+    gamma: float = 0.99
+    """Discount of a reward one step later."""
+    n_step: int = 3
+    """Rewards that are summed before a value is trusted."""
+    epsilon_base: float = 0.4
+    """Share of random actions of the environment that explores most."""
+    epsilon_alpha: float = 7.0
+    """How far the shares are spread: the environment that explores least has base ** (1 + alpha)."""
+    priority_alpha: float = 0.6
+    """How strongly rows with a large error are preferred."""
+    priority_beta: float = 0.4
+    """How much of the bias importance weights take back."""
+    lr: float = 1e-3
+    """Adam's learning rate."""
+    target_every: int = 100
+    """Updates from one target network to the next."""
+    max_grad_norm: float | None = 10.0
+    """Norm to which gradients are clipped; None leaves them."""
+    hidden: tuple[int, ...] = (128, 128)
+    """Widths of the network's hidden layers."""
+    dueling: bool = True
+    """Let the network tell a state's value from its actions' advantages."""
+    activation: Activation = "relu"
+    """Nonlinearity between them."""
+    seed: int = 0
+    """From which every worker, environment, buffer and network gets a stream of its own."""
+    device: str = "cpu"
+    """Where the learner computes, such as "cuda"."""
+    threads: int = 1
+    """Threads that torch computes with in every actor."""
+
+    def __post_init__(self) -> None:
+        for name in ("workers", "num_envs", "fragment_length", "sync_every", "replays", "target_every"):
+            if getattr(self, name) < 1:
+                message = f"{name} must be at least 1, got {getattr(self, name)}"
+                raise ValueError(message)
+        for name in ("capacity", "learning_starts"):
+            if getattr(self, name) < self.replays:
+                message = f"{name} {getattr(self, name)} is less than 1 for each of the {self.replays} replay actors"
+                raise ValueError(message)
+
+
+def apex(config: ApexConfig) -> Stream[TDReport]:
+    """Ape-X's plan: storing, sampling and learning go on at the same time, each as fast as it can."""
+    policy = policy_of(config)
+    workers = actors(
+        EpsilonGreedyWorker, config.workers, config.env, policy, num_envs=config.num_envs,
+        epsilon=EpsilonLadder(config.workers, config.epsilon_base, config.epsilon_alpha),
+        fragment_length=config.fragment_length, seed=config.seed, threads=config.threads,
+    )  # fmt: skip
+    replay = actors(
+        ReplayBuffer, config.replays, config.capacity // config.replays, batch_size=config.batch_size,
+        learning_starts=config.learning_starts // config.replays, seed=config.seed,
+        prioritisation=Prioritisation(config.priority_alpha, config.priority_beta),
+    )  # fmt: skip
+    learner = actors(
+        DQNLearner, 1, policy, lr=config.lr, target_every=None, max_grad_norm=config.max_grad_norm,
+        seed=config.seed, device=config.device, threads=config.threads,
+    )  # fmt: skip
+    store = (
+        workers.produce(EpsilonGreedyWorker.sample)
+        | n_step(config.n_step, config.gamma)
+        | gather_async(2)
+        | replay.stage(ReplayBuffer.add).max_in_flight(config.replays)
+        | sync_weights(learner, workers, every=config.sync_every)
+        | drain
+    )
+    train = (
+        replay.produce(ReplayBuffer.sample)
+        | gather_async(2).with_source()
+        | learner.stage(DQNLearner.update).max_in_flight(2)
+    ).reply(ReplayBuffer.update_priorities, lambda report: report.priorities)
+    return store & (train | update_target(learner, every=config.target_every))
+
+
+def policy_of(config: ApexConfig) -> ActionValueSpec:
+    """The network that the plan trains; an evaluation of its weights needs the same."""
+    return ActionValueSpec.for_env(
+        config.env, hidden=config.hidden, dueling=config.dueling, activation=config.activation
+    )

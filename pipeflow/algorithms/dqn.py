@@ -1,0 +1,143 @@
+"""Deep Q-learning (Mnih et al. 2015): rollouts are stored, samples of what was stored are trained on.
+
+Double, dueling, n-step and prioritised are options. Reads top to bottom: the configuration, then the plan. The
+loss is `pipeflow.rl.learners.dqn`'s, since Ape-X shares it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pipeflow.dsl import Stream, actors, drain, gather_rounds, gather_sync, sync_weights
+from pipeflow.rl.action_values import ActionValueSpec
+from pipeflow.rl.environments import EnvSpec
+from pipeflow.rl.exploration import EpsilonGreedyWorker
+from pipeflow.rl.learners.dqn import DQNLearner
+from pipeflow.rl.n_step import n_step
+from pipeflow.rl.networks import Activation
+from pipeflow.rl.prioritised import Prioritisation
+from pipeflow.rl.replay import ReplayBuffer
+from pipeflow.rl.replay_batches import TDReport, Transitions
+from pipeflow.rl.schedules import Linear
+
+
+@dataclass(frozen=True)
+class DQNConfig:
+    """Every number that DQN depends on."""
+
+    env: EnvSpec = field(default_factory=lambda: EnvSpec("CartPole-v1"))
+    """The environment; its actions are one choice among several."""
+    workers: int = 1
+    """Rollout workers, each an actor of its own."""
+    num_envs: int = 8
+    """Environments that a worker steps as one."""
+    fragment_length: int = 8
+    """Vector steps that a worker takes between updates."""
+    intensity: float = 32.0
+    """Rows trained on for every environment step that is stored."""
+    capacity: int = 100_000
+    """Transitions that replay holds."""
+    learning_starts: int = 1000
+    """Environment steps stored before the first update."""
+    batch_size: int = 64
+    """Rows of an update."""
+    gamma: float = 0.99
+    """Discount of a reward one step later."""
+    n_step: int = 1
+    """Rewards that are summed before a value is trusted."""
+    double: bool = True
+    """Let the online network choose the action whose value the target network gives."""
+    dueling: bool = False
+    """Let the network tell a state's value from its actions' advantages."""
+    prioritised: bool = False
+    """Draw rows by their error rather than uniformly."""
+    priority_alpha: float = 0.6
+    """How strongly, where prioritised."""
+    priority_beta: float = 0.4
+    """How much of the bias importance weights take back at first, where prioritised."""
+    priority_steps: int = 100_000
+    """Environment steps over which that grows to all of it."""
+    epsilon_start: float = 1.0
+    """Share of random actions at first."""
+    epsilon_final: float = 0.04
+    """Share of random actions in the end."""
+    epsilon_steps: int = 10_000
+    """Environment steps, of all workers, over which it falls."""
+    lr: float = 1e-3
+    """Adam's learning rate."""
+    target_every: int = 500
+    """Environment steps from one target network to the next."""
+    tau: float = 1.0
+    """How far the target network moves then; 1 copies."""
+    max_grad_norm: float | None = 10.0
+    """Norm to which gradients are clipped; None leaves them."""
+    hidden: tuple[int, ...] = (64, 64)
+    """Widths of the network's hidden layers."""
+    activation: Activation = "relu"
+    """Nonlinearity between them."""
+    seed: int = 0
+    """From which every worker, environment, buffer and network gets a stream of its own."""
+    device: str = "cpu"
+    """Where the learner computes, such as "cuda"."""
+    threads: int = 1
+    """Threads that torch computes with in every actor."""
+
+    def __post_init__(self) -> None:
+        for name in ("workers", "num_envs", "fragment_length", "n_step", "priority_steps", "epsilon_steps"):
+            if getattr(self, name) < 1:
+                message = f"{name} must be at least 1, got {getattr(self, name)}"
+                raise ValueError(message)
+        if self.intensity <= 0.0:
+            message = f"intensity must be positive, got {self.intensity}"
+            raise ValueError(message)
+
+
+def dqn(config: DQNConfig) -> Stream[TDReport]:
+    """DQN's plan: rollouts are stored and samples trained on in turns, in proportion to their steps."""
+    policy = policy_of(config)
+    workers = actors(
+        EpsilonGreedyWorker, config.workers, config.env, policy, epsilon=_exploration(config),
+        num_envs=config.num_envs, fragment_length=config.fragment_length, seed=config.seed,
+        threads=config.threads,
+    )  # fmt: skip
+    replay = actors(
+        ReplayBuffer, 1, config.capacity, batch_size=config.batch_size, seed=config.seed,
+        learning_starts=config.learning_starts, prioritisation=_prioritisation(config),
+    )  # fmt: skip
+    learner = actors(
+        DQNLearner, 1, policy, lr=config.lr, double=config.double, target_every=config.target_every,
+        tau=config.tau, max_grad_norm=config.max_grad_norm, seed=config.seed, device=config.device,
+        threads=config.threads,
+    )  # fmt: skip
+    store = (
+        workers.produce(EpsilonGreedyWorker.sample)
+        | n_step(config.n_step, config.gamma)
+        | gather_rounds()
+        | Transitions.concatenate
+        | replay.stage(ReplayBuffer.add)
+        | sync_weights(learner, workers)
+        | drain
+    )
+    train = (
+        replay.produce(ReplayBuffer.sample) | gather_sync().with_source() | learner.stage(DQNLearner.update)
+    ).reply(ReplayBuffer.update_priorities, lambda report: report.priorities)
+    return (store & train).by_steps(1, config.intensity)
+
+
+def policy_of(config: DQNConfig) -> ActionValueSpec:
+    """The network that the plan trains; an evaluation of its weights needs the same."""
+    return ActionValueSpec.for_env(
+        config.env, hidden=config.hidden, dueling=config.dueling, activation=config.activation
+    )
+
+
+def _exploration(config: DQNConfig) -> Linear:
+    # A worker counts its own steps.
+    return Linear(config.epsilon_start, config.epsilon_final, config.epsilon_steps / config.workers)
+
+
+def _prioritisation(config: DQNConfig) -> Prioritisation | None:
+    if not config.prioritised:
+        return None
+    beta = Linear(config.priority_beta, 1.0, config.priority_steps)
+    return Prioritisation(alpha=config.priority_alpha, beta=beta)

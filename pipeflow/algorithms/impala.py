@@ -1,0 +1,149 @@
+"""IMPALA (Espeholt et al. 2018): workers never wait, and the learner corrects for the age of their weights.
+
+Reads top to bottom: the configuration, then the plan. The loss is `pipeflow.rl.learners.impala`'s. How fragments
+become batches is a function of its own, since APPO (`pipeflow.algorithms.appo`) has the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pipeflow.dsl import Stream, actors, batch, gather_async, sync_weights
+from pipeflow.rl.batches import Report, Trajectories
+from pipeflow.rl.environments import EnvSpec
+from pipeflow.rl.fragments import Aggregator, mix_in_replay
+from pipeflow.rl.learners.impala import IMPALALearner, VTraceSettings
+from pipeflow.rl.policies import Activation, PolicySpec
+from pipeflow.rl.recurrent import MemoryKind
+from pipeflow.rl.rollouts import RolloutWorker
+from pipeflow.rl.schedules import Constant, Linear
+
+
+@dataclass(frozen=True)
+class IMPALAConfig:
+    """Every number that IMPALA depends on."""
+
+    env: EnvSpec = field(default_factory=lambda: EnvSpec("CartPole-v1"))
+    """The environment."""
+    workers: int = 2
+    """Rollout workers, each an actor of its own."""
+    num_envs: int = 8
+    """Environments that a worker steps as one."""
+    fragment_length: int = 32
+    """Vector steps of a fragment."""
+    in_flight: int = 2
+    """Fragments that a worker may have started and not yet delivered."""
+    fragments: int = 1
+    """Fragments in a batch of the learner."""
+    queue: int = 2
+    """Batches that may be at the learner at once."""
+    broadcast_every: int = 1
+    """Updates after which all workers get the newest weights."""
+    aggregators: int = 0
+    """Actors that join fragments before the learner; with 0 it joins them itself."""
+    replay_share: float = 0.0
+    """Replayed fragments for each new one; their steps count as trained on again."""
+    replay_capacity: int = 16
+    """How many of the latest fragments are kept to be replayed."""
+    gamma: float = 0.99
+    """Discount of a reward one step later."""
+    rho_clip: float = 1.0
+    """V-trace's rho-bar: importance ratios are cut off there."""
+    c_clip: float = 1.0
+    """V-trace's c-bar: how far corrections reach back."""
+    lr: float = 1e-3
+    """Adam's learning rate."""
+    anneal_steps: int | None = None
+    """Environment steps over which the learning rate falls to 0; None keeps it."""
+    value_coef: float = 0.5
+    """Weight of the value loss."""
+    entropy_coef: float = 0.0
+    """Weight of the entropy bonus."""
+    normalise_advantages: bool = False
+    """Scale the advantages of a batch to mean 0 and deviation 1."""
+    max_grad_norm: float | None = 0.5
+    """Norm to which gradients are clipped; None leaves them."""
+    hidden: tuple[int, ...] = (64, 64)
+    """Widths of the policy's hidden layers, and of the value's."""
+    activation: Activation = "tanh"
+    """Nonlinearity between them."""
+    shared_trunk: bool = False
+    """Whether policy and value share their hidden layers."""
+    memory: MemoryKind = "none"
+    """Recurrent layer between the hidden layers and the outputs."""
+    memory_size: int = 64
+    """Units of the recurrent layer."""
+    normalise_observations: bool = False
+    """Scale observations by running statistics, which travel with the weights."""
+    normalise_rewards: bool = False
+    """Scale rewards by the running deviation of the discounted return."""
+    seed: int = 0
+    """From which every worker, environment and network gets a stream of its own."""
+    device: str = "cpu"
+    """Where the learner computes, such as "cuda"."""
+    threads: int = 1
+    """Threads that torch computes with in every actor."""
+
+    def __post_init__(self) -> None:
+        for name in (
+            "workers", "num_envs", "fragment_length", "in_flight", "fragments", "queue", "broadcast_every",
+            "memory_size", "threads",
+        ):  # fmt: skip
+            if getattr(self, name) < 1:
+                message = f"{name} must be at least 1, got {getattr(self, name)}"
+                raise ValueError(message)
+        if self.aggregators < 0:
+            message = f"aggregators must be at least 0, got {self.aggregators}"
+            raise ValueError(message)
+
+
+def impala(config: IMPALAConfig) -> Stream[Report]:
+    """IMPALA's plan: fragments as they come, one update a batch, new weights to all workers every few updates."""
+    policy = policy_of(config)
+    workers = actors(
+        RolloutWorker, config.workers, config.env, policy, num_envs=config.num_envs,
+        fragment_length=config.fragment_length, seed=config.seed, gamma=config.gamma,
+        normalise_observations=config.normalise_observations, normalise_rewards=config.normalise_rewards,
+        threads=config.threads,
+    )  # fmt: skip
+    learner = actors(
+        IMPALALearner, 1, policy, targets=VTraceSettings(config.gamma, config.rho_clip, config.c_clip),
+        lr=learning_rate_of(config), value_coef=config.value_coef, entropy_coef=config.entropy_coef,
+        normalise=config.normalise_advantages, max_grad_norm=config.max_grad_norm, seed=config.seed,
+        device=config.device, threads=config.threads,
+    )  # fmt: skip
+    return (
+        batches_of(workers.produce(RolloutWorker.sample) | gather_async(config.in_flight), config)
+        | learner.stage(IMPALALearner.update).max_in_flight(config.queue)
+        | sync_weights(learner, workers, every=config.broadcast_every)
+    )
+
+
+def batches_of(fragments: Stream[Trajectories], config: IMPALAConfig) -> Stream[Trajectories]:
+    """Fragments, old ones mixed in where that is wanted, joined in the learner or in aggregators before it."""
+    groups = (
+        fragments
+        | mix_in_replay(config.replay_share, capacity=config.replay_capacity, seed=config.seed)
+        | batch(config.fragments)
+    )
+    if config.aggregators == 0:
+        return groups | Trajectories.concatenate
+    aggregators = actors(Aggregator, config.aggregators)
+    return groups | aggregators.stage(Aggregator.concatenate).max_in_flight(2 * config.aggregators)
+
+
+def policy_of(config: IMPALAConfig) -> PolicySpec:
+    """The policy that the plan trains; an evaluation of its weights needs the same."""
+    return PolicySpec.for_env(
+        config.env,
+        hidden=config.hidden,
+        activation=config.activation,
+        shared_trunk=config.shared_trunk,
+        memory=config.memory,
+        memory_size=config.memory_size,
+    )
+
+
+def learning_rate_of(config: IMPALAConfig) -> Constant | Linear:
+    """The learning rate over the steps that are trained on."""
+    return Constant(config.lr) if config.anneal_steps is None else Linear(config.lr, 0.0, config.anneal_steps)

@@ -1,0 +1,65 @@
+"""What every trained network has in common: tensors that travel as numpy arrays, and a description to build it.
+
+Apart from the networks, of which there are several kinds (actor-critics, action values), so that learners share
+one base whatever they train.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from typing_extensions import TypeVar
+
+
+class PortableModule(nn.Module):
+    """A torch module whose tensors are handed out, and taken in, as numpy arrays by name."""
+
+    def parameters_numpy(self) -> dict[str, NDArray[np.generic]]:
+        """A copy of every tensor of the module by name, buffers too."""
+        return {name: tensor.detach().cpu().numpy().copy() for name, tensor in self.state_dict().items()}
+
+    def load_numpy(self, parameters: Mapping[str, NDArray[np.generic]]) -> None:
+        """Overwrite every tensor of the module with `parameters`, which are copied.
+
+        Raises ValueError if a name is missing or unknown, or a shape differs: then nothing has been written.
+        """
+        own = self.state_dict()
+        if own.keys() != parameters.keys():
+            raise ValueError(
+                f"parameters do not belong to this policy: missing {sorted(own.keys() - parameters.keys())}, "
+                f"unknown {sorted(parameters.keys() - own.keys())}; build both sides from one description"
+            )
+        for name, tensor in own.items():
+            if tuple(tensor.shape) != parameters[name].shape:
+                raise ValueError(
+                    f"parameter {name} has shape {parameters[name].shape}, this policy's has "
+                    f"{tuple(tensor.shape)}; build both sides from one description"
+                )
+        with torch.no_grad():
+            for name, tensor in own.items():
+                tensor.copy_(to_tensor(parameters[name], "cpu"))
+
+
+Module_co = TypeVar("Module_co", bound=PortableModule, covariant=True)
+
+
+class ModuleDescription(Protocol[Module_co]):
+    """What a network is, before it is built; the same seed builds the same parameters everywhere."""
+
+    def build(self, seed: int, device: str = "cpu") -> Module_co:
+        """The module on `device`, its parameters drawn from `seed` alone."""
+        ...
+
+
+def to_tensor(array: NDArray[np.generic], device: torch.device | str) -> Tensor:
+    """The array on `device`, sharing its memory where that can be written to.
+
+    A read-only array is copied, since torch knows no such thing.
+    """
+    tensor = torch.from_numpy(array) if array.flags.writeable else torch.tensor(array)
+    return tensor.to(device)
