@@ -110,21 +110,26 @@ class OncePerSteps:
 
 def filter_node(node: Node, predicate: Callable[[Any], bool], site: Site) -> nodes.Gate:
     """The node of ``.filter(predicate)``."""
-    return _reading(Filtering, node, predicate, f"filter({name_of(predicate)})", site, _narrowed(predicate))
+    name = f"filter({name_of(predicate)})"
+    return _reading(Filtering, node, predicate, name, site, narrowed_type(node, predicate))
 
 
 def tap_node(node: Node, function: Callable[[Any], object], site: Site, name: str = "") -> nodes.Gate:
     """The node of ``.tap(function)``."""
-    return _reading(Tapping, node, function, name or f"tap({name_of(function)})", site, None)
+    return _reading(Tapping, node, function, name or f"tap({name_of(function)})", site, node.item_type)
 
 
 def until_node(node: Node, predicate: Callable[[Any], bool], site: Site, name: str = "") -> nodes.Gate:
     """The node of ``.until(predicate)``."""
-    return _reading(UntilHolds, node, predicate, name or f"until({name_of(predicate)})", site, None)
+    return _reading(UntilHolds, node, predicate, name or f"until({name_of(predicate)})", site, node.item_type)
 
 
-def _narrowed(predicate: Callable[[Any], bool]) -> ItemType | None:
-    """The type that a `TypeIs` predicate narrows to, where it is written as one."""
+def narrowed_type(node: Node, predicate: Callable[[Any], bool]) -> ItemType:
+    """The type of the items for which a predicate holds: what a `TypeIs` narrows to, or that of all."""
+    if (
+        node.sourced
+    ):  # what it narrows is the whole of the `Sourced`, and the nodes' types are of the item alone
+        return node.item_type
     from typing import get_args, get_origin, get_type_hints
 
     from typing_extensions import TypeIs
@@ -132,8 +137,8 @@ def _narrowed(predicate: Callable[[Any], bool]) -> ItemType | None:
     try:
         returned = get_type_hints(predicate).get("return")
     except Exception:  # annotations are arbitrary expressions: whatever they raise, nothing is known
-        return None
-    return get_args(returned)[0] if get_origin(returned) is TypeIs else None
+        return node.item_type
+    return get_args(returned)[0] if get_origin(returned) is TypeIs else node.item_type
 
 
 def _reading(
@@ -142,14 +147,13 @@ def _reading(
     function: Callable[[Any], Any],
     name: str,
     site: Site,
-    item_type: ItemType | None,
+    item_type: ItemType,
 ) -> nodes.Gate:
     check_fits(node, taken_type(function, 0), name, site)
     return nodes.Gate(
         name=name,
         site=site,
-        # What a predicate narrows on a `Sourced` stream is the whole of it, and `item_type` is of the item alone.
-        item_type=node.item_type if item_type is None or node.sourced else item_type,
+        item_type=item_type,
         input=node,
         factory=functools.partial(state, function),
         reads=True,

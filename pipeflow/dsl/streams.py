@@ -36,7 +36,7 @@ from pipeflow.dsl import nodes
 from pipeflow.dsl.checks import check_counts, check_fits, check_linear, check_not_drained, check_positive
 from pipeflow.dsl.errors import PlanError
 from pipeflow.dsl.explain import explain, to_mermaid
-from pipeflow.dsl.gating import HasSteps, filter_node, tap_node, until_node
+from pipeflow.dsl.gating import HasSteps, filter_node, narrowed_type, tap_node, until_node
 from pipeflow.dsl.item_types import name_of, pair_of, returned_class, returned_type, taken_type, union_of
 from pipeflow.dsl.nodes import Node
 from pipeflow.dsl.replies import reply_node
@@ -54,7 +54,6 @@ T_co = TypeVar("T_co", covariant=True)
 U = TypeVar("U")
 V = TypeVar("V")
 A = TypeVar("A")
-Counted = TypeVar("Counted", bound=HasSteps)
 Message = TypeVar("Message")  # a word, since mypy names it: Cannot infer value of type parameter "Message"
 W_co = DefaultTypeVar("W_co", covariant=True, default=object)
 
@@ -282,9 +281,13 @@ class Stream(_Expression, Generic[T_co]):
         outs = _outlets(self.node, f"fork({outlets})", outlets, buffer, None)
         return tuple(Stream(out) for out in outs)
 
-    def zip(self, other: Stream[U], /) -> Stream[tuple[T_co, U]]:
+    def zip(self, other: Stream[R], /) -> Stream[tuple[T_co, R]]:
         """Pairs of the k-th items of both streams; ends when one of them does, and then stops the other."""
         site = call_site()
+        if not isinstance(other, Stream):
+            raise PlanError(
+                f"{site}: zip takes another Stream, not {other!r}; shards are to be gathered first"
+            )
         for node in (self.node, other.node):
             check_not_drained(node, "zip", site)
         node = nodes.Zip(
@@ -352,7 +355,7 @@ class Merged(Stream[T_co]):
             check_positive(weight, "round_robin(weights)")
         return self._weighed("round_robin", weights)
 
-    def by_steps(self: Merged[Counted], *weights: float) -> Stream[Counted]:
+    def by_steps(self: Merged[HasSteps], *weights: float) -> Stream[T_co]:
         """Keep the steps of the branches in proportion: those of branch i to all as `weights[i]` to their sum.
 
         The branch that is furthest behind is served next, by the ``steps`` of its items; what a drained branch
@@ -365,7 +368,7 @@ class Merged(Stream[T_co]):
             message = f"by_steps(weights) needs a positive number for every branch, got {weights}"
             raise ValueError(message)
         for branch in self._union.branches:
-            check_counts(branch, call_site())
+            check_counts(branch, "by_steps", call_site())
         return self._weighed("by_steps", weights)
 
     def prioritised(self) -> Stream[T_co]:
@@ -462,7 +465,10 @@ def _outlets(
         buffer=buffer,
         predicate=predicate,
     )
+    types = [node.item_type] * count
+    if predicate is not None:
+        types[0] = narrowed_type(node, predicate)
     return [
-        nodes.Outlet(name=f"{name}[{index}]", site=site, item_type=node.item_type, input=share, index=index)
-        for index in range(count)
+        nodes.Outlet(name=f"{name}[{index}]", site=site, item_type=item_type, input=share, index=index)
+        for index, item_type in enumerate(types)
     ]

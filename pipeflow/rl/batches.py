@@ -174,6 +174,26 @@ class Advantages:
         """Number of rows B."""
         return len(self.advantages)
 
+    def rows(self, indices: NDArray[np.int64]) -> Self:
+        """Some of the rows, without the statistics and episodes that came with all of them.
+
+        Raises ValueError where the rows are sequences, which must not be taken apart.
+        """
+        if self.sequences is not None:
+            raise ValueError("rows of sequences cannot be taken one by one; use Sequences.take")
+        return replace(
+            self,
+            observations=self.observations[indices],
+            actions=self.actions[indices],
+            log_probs=self.log_probs[indices],
+            values=self.values[indices],
+            advantages=self.advantages[indices],
+            value_targets=self.value_targets[indices],
+            episodes=EpisodeStats.none(),
+            observation_moments=None,
+            return_moments=None,
+        )
+
     @classmethod
     def concatenate(cls, items: Sequence[Self]) -> Self:
         """The rows of all items in order; the version is the oldest.
@@ -212,6 +232,33 @@ class Report:
     lifetime_steps: int
     episodes: EpisodeStats
     metrics: Mapping[str, float]
+
+    @classmethod
+    def shared(cls, items: Sequence[Self]) -> Self:
+        """The report of learners that all did the same: of any of them.
+
+        Raises ValueError if they are not of one version.
+        """
+        versions = sorted({item.version for item in items})
+        if len(versions) != 1:
+            raise ValueError(f"learners that share an update report versions {versions}, which should be one")
+        return items[0]
+
+    @classmethod
+    def joined(cls, items: Sequence[Self]) -> Self:
+        """The report of several updates in a row: steps and episodes of all, the mean of every metric.
+
+        Raises ValueError if there is no item.
+        """
+        if not items:
+            raise ValueError("Report.joined was given no item; give it at least one")
+        names = items[-1].metrics.keys()
+        return replace(
+            items[-1],
+            steps=sum(item.steps for item in items),
+            episodes=functools.reduce(EpisodeStats.merged, (item.episodes for item in items)),
+            metrics={name: float(np.mean([item.metrics[name] for item in items])) for name in names},
+        )
 
 
 def merged_moments(items: Sequence[Moments | None]) -> Moments | None:

@@ -25,7 +25,8 @@ class Gradients:
 
     values: [P] float32, of all parameters of the network, flattened and joined in the order of the module's
     `parameters()`. steps: environment steps that the mean is over. version: of the weights that the gradient
-    was computed at. metrics: means over the same steps, by name. The rest as in `Trajectories`.
+    was computed at. metrics: means over the same steps, by name. new_steps: how many environment steps come with
+    it that no other gradient was of before; None if all of its own. The rest as in `Trajectories`.
     """
 
     values: NDArray[np.float32]
@@ -35,6 +36,12 @@ class Gradients:
     observation_moments: Moments | None = None
     return_moments: Moments | None = None
     metrics: Mapping[str, float] = field(default_factory=dict[str, float])
+    new_steps: int | None = None
+
+    @property
+    def first_seen(self) -> int:
+        """Environment steps that no other gradient was of before."""
+        return self.steps if self.new_steps is None else self.new_steps
 
     @classmethod
     def mean(cls, items: Sequence[Self]) -> Self:
@@ -68,4 +75,5 @@ class Gradients:
             observation_moments=merged_moments([item.observation_moments for item in items]),
             return_moments=merged_moments([item.return_moments for item in items]),
             metrics=metrics,
+            new_steps=sum(item.first_seen for item in items),
         )

@@ -20,7 +20,7 @@ Masked = dict[str, NDArray[np.generic]]
 class Recall(gymnasium.Env[Bits, np.int64]):
     """Shows one of two cues in the first step; `delay` blank steps later, naming it earns 1, any else -1.
 
-    Observes [cue 0, cue 1, "name it now"]. Without memory every policy's expected return is 0, with it 1 can be had.
+    Observes [cue 0, cue 1, "name it now"]. Without memory every policy's mean return is 0, with it 1 can be had.
     """
 
     def __init__(self, delay: int = 4) -> None:
@@ -67,8 +67,12 @@ class Forbidding(gymnasium.Env[Masked, np.int64]):
     """
 
     def __init__(self, actions: int = 4, length: int = 5) -> None:
-        self.observation_space = spaces.Dict(
-            {"action_mask": spaces.MultiBinary(actions), "observation": spaces.Box(-1.0, 1.0, (2,), np.float32)}
+        # Any: a Dict's parts are of several kinds, and gymnasium's type for that is not the type of a batch.
+        self.observation_space: spaces.Space[Any] = spaces.Dict(
+            {
+                "action_mask": spaces.MultiBinary(actions),
+                "observation": spaces.Box(-1.0, 1.0, (2,), np.float32),
+            }
         )
         self.action_space = spaces.Discrete(actions)
         self._length, self._step = length, 0

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from pipeflow.rl.batches import Advantages, Trajectories, merged_moments
+from pipeflow.rl.batches import Advantages, Sequences, Trajectories, merged_moments
 from pipeflow.rl.episodes import EpisodeStats
 from pipeflow.rl.running_moments import Moments
 
@@ -98,3 +100,39 @@ def test_nothing_cannot_be_joined(kind: type[Trajectories | Advantages]) -> None
 
 def test_moments_of_items_without_any_are_none() -> None:
     assert merged_moments([None, None]) is None
+
+
+def sequences(*lengths: int) -> Sequences:
+    states = np.array(lengths, np.float32)[:, None]  # each one's state is its length, to know it by
+    return Sequences(np.array(lengths, np.int64), states)
+
+
+def test_sequences_stand_one_after_the_other() -> None:
+    assert sequences(3, 1, 2).starts.tolist() == [0, 3, 4]
+
+
+def test_taken_sequences_bring_their_rows() -> None:
+    taken, rows = sequences(3, 1, 2).take(np.array([2, 0]))
+    assert taken.lengths.tolist() == [2, 3]
+    assert taken.states[:, 0].tolist() == [2, 3]
+    assert rows.tolist() == [4, 5, 0, 1, 2]
+
+
+def test_sequences_join_with_their_rows() -> None:
+    one, other = (
+        replace(advantages(sum(lengths), version=0), sequences=sequences(*lengths))
+        for lengths in ((3, 1), (2,))
+    )
+    joined = Advantages.concatenate([one, other]).sequences
+    assert joined is not None
+    assert joined.lengths.tolist() == [3, 1, 2]
+    assert joined.starts.tolist() == [0, 3, 4]
+    assert joined.states[:, 0].tolist() == [3, 1, 2]
+
+
+def test_a_memory_restarts_behind_ends_and_behind_reset_rows() -> None:
+    fragment = trajectories(4, 2, version=0)  # its row (0, 0) is not valid
+    ends = np.zeros((4, 2), np.bool_)
+    ends[1, 1] = ends[3, 0] = True
+    for cut in (replace(fragment, terminated=ends), replace(fragment, truncated=ends)):
+        assert cut.restarts().tolist() == [[False, False], [True, False], [False, True], [False, False]]

@@ -13,6 +13,7 @@ from pipeflow.rl.losses import (
     clipped_surrogate_loss,
     explained_variance,
     kl_k1,
+    masked_mean,
     normalise_advantages,
     value_loss,
     weighted_mean_gradients,
@@ -36,6 +37,23 @@ def test_the_kl_that_stops_is_never_negative() -> None:
     log_ratio = torch.randn(1000, generator=torch.Generator().manual_seed(0)) * 1e-3
     assert approx_kl(log_ratio).item() >= 0.0
     assert approx_kl(torch.zeros(3)).item() == 0.0
+
+
+@pytest.mark.parametrize("case", selected("sequence_mask", "MSK-01"))
+def test_padding_does_not_divide_a_mean(case: Case) -> None:
+    values = torch.tensor(case["inputs"]["values"], dtype=torch.float64)
+    mask = torch.tensor(case["inputs"]["mask"], dtype=torch.bool)
+    mean = masked_mean(values, mask).item()
+    assert mean == pytest.approx(case["expected"]["mean"], abs=case["tolerance"])
+    assert mean != pytest.approx(case["wrong_values"]["mean"], abs=case["tolerance"])
+
+
+def test_what_is_masked_may_be_nan_and_gets_no_gradient() -> None:
+    values = torch.tensor([1.0, float("nan"), 3.0], requires_grad=True)
+    mean = masked_mean(values, torch.tensor([True, False, True]))
+    assert mean.item() == 2.0
+    assert torch.autograd.grad(mean, values)[0].tolist() == [0.5, 0.0, 0.5]
+    assert masked_mean(values, torch.zeros(3, dtype=torch.bool)).item() == 0.0
 
 
 @pytest.mark.parametrize("case", cases("advantage_norm"))

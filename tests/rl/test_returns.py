@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -217,3 +219,29 @@ def test_the_stage_scales_rewards() -> None:
 def test_the_stage_refuses_a_factor_outside_of_0_and_1(gamma: float, lam: float) -> None:
     with pytest.raises(ValueError, match=r"in \[0, 1\]"):
         gae(gamma, lam)
+
+
+def test_rows_of_a_policy_with_memory_stand_sequence_by_sequence() -> None:
+    fragment = replace(
+        trajectories([[1, 1], [1, 1]]), initial_state=np.array([[0.5], [0.25]], np.float32)
+    )
+    rows = gae(0.5, 1.0)(fragment)
+    assert rows.actions.tolist() == [0, 2, 1, 3]  # column by column
+    assert rows.advantages.tolist() == [1.0, 3.0, 4.0, 4.0]
+    assert rows.sequences is not None
+    assert rows.sequences.lengths.tolist() == [1, 1, 2]  # the first column's episode ends in its first step
+    assert rows.sequences.states.tolist() == [[0.5], [0.0], [0.25]]
+
+
+def test_a_sequence_has_no_reset_rows() -> None:
+    fragment = trajectories([[1, 0], [0, 1]])
+    rows = gae(0.5, 1.0)(replace(fragment, initial_state=np.ones((2, 3), np.float32)))
+    assert rows.actions.tolist() == [0, 3]
+    assert rows.sequences is not None
+    assert rows.sequences.lengths.tolist() == [1, 1]
+    # The second column begins with a reset, behind which nothing is remembered.
+    assert rows.sequences.states.tolist() == [[1.0] * 3, [0.0] * 3]
+
+
+def test_without_memory_there_are_no_sequences() -> None:
+    assert gae()(trajectories([[1, 1], [0, 1]])).sequences is None

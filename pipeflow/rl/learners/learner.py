@@ -216,6 +216,13 @@ class Learner(Generic[Module]):
         torch.autograd.backward(loss)
         return self._guarded_step()
 
+    def gradient_of(self, loss: Tensor) -> NDArray[np.float32]:
+        """The gradient of `loss`, [P], of all parameters in the order of the module's `parameters()`."""
+        gradient = _gradient(self._parameters)
+        gradient.zero_()
+        torch.autograd.backward(loss)
+        return gradient.detach().cpu().numpy().copy()
+
     def descend_along(self, gradient: Tensor) -> StepOutcome:
         """One guarded optimiser step down a gradient [P] that was computed elsewhere.
 

@@ -99,20 +99,20 @@ class PPOLearner(Learner):
         lr = self.begin_update()
         if batch.steps == 0:
             return self._report(batch, lr, {}, optimizer_steps=0, complete_epochs=0)
-        rows = _Rows.of(batch, self._device)
+        rows = Rows.of(batch, self._device)
         shuffler = torch.Generator().manual_seed(derive_seed(self._seed, "minibatches", self.version))
         outcomes: list[StepOutcome] = []
         records: list[Tensor] = []
         sizes: list[int] = []
 
-        def assess(minibatch: _Rows) -> tuple[float, Tensor]:
-            loss, record = self._loss(minibatch)
+        def assess(minibatch: Rows) -> tuple[float, Tensor]:
+            loss, record = self.loss(minibatch)
             records.append(record)
             sizes.append(len(minibatch.advantages))
-            kl = 0.0 if self._kl_limit is None else record[_METRICS.index("approx_kl")].item()
+            kl = 0.0 if self._kl_limit is None else record[METRICS.index("approx_kl")].item()
             return kl, loss
 
-        def shuffled() -> Iterator[_Rows]:
+        def shuffled() -> Iterator[Rows]:
             return rows.shuffled(self._minibatch_size, shuffler)
 
         passes = run_epochs(
@@ -121,7 +121,7 @@ class PPOLearner(Learner):
         means = np.average(torch.stack(records).cpu().numpy(), axis=0, weights=sizes)
         norms = [outcome.gradient_norm for outcome in outcomes if outcome.applied]
         losses = {
-            **dict(zip(_METRICS, means.tolist(), strict=True)),
+            **dict(zip(METRICS, means.tolist(), strict=True)),
             "explained_variance": explained_variance(rows.values, rows.value_targets).item(),
             "grad_norm": float(np.mean(norms)) if norms else float("nan"),
         }
@@ -152,8 +152,8 @@ class PPOLearner(Learner):
             },
         )
 
-    def _loss(self, rows: _Rows) -> tuple[Tensor, Tensor]:
-        """The loss of one minibatch, and its record: a vector of the quantities named in _METRICS."""
+    def loss(self, rows: Rows) -> tuple[Tensor, Tensor]:
+        """The loss of one minibatch, and its record: a vector of the quantities named in METRICS."""
         log_probs, entropies, values = self.policy.evaluate(rows.observations, rows.actions, rows.sequences)
         log_ratio = log_probs - rows.log_probs
         advantages = normalise_advantages(rows.advantages) if self._normalise else rows.advantages
@@ -174,7 +174,7 @@ class PPOLearner(Learner):
             return loss, torch.stack(record)
 
 
-_METRICS = ("policy_loss", "value_loss", "entropy", "approx_kl", "clip_fraction")
+METRICS = ("policy_loss", "value_loss", "entropy", "approx_kl", "clip_fraction")
 
 
 @dataclass(frozen=True)
@@ -223,7 +223,7 @@ def split_by_rows(
 
 
 @dataclass(frozen=True, eq=False)
-class _Rows:
+class Rows:
     """The columns of `Advantages` as tensors."""
 
     observations: Tensor
@@ -235,7 +235,7 @@ class _Rows:
     sequences: Sequences | None
 
     @classmethod
-    def of(cls, batch: Advantages, device: torch.device) -> _Rows:
+    def of(cls, batch: Advantages, device: torch.device) -> Rows:
         return cls(
             to_tensor(batch.observations, device),
             to_tensor(batch.actions, device),
@@ -246,22 +246,22 @@ class _Rows:
             batch.sequences,
         )
 
-    def shuffled(self, minibatch_size: int, generator: torch.Generator) -> Iterator[_Rows]:
+    def shuffled(self, minibatch_size: int, generator: torch.Generator) -> Iterator[Rows]:
         """All rows in random order, in minibatches of that many, or of whole sequences with about so many."""
         if self.sequences is None:
             for indices in torch.split(
                 torch.randperm(len(self.advantages), generator=generator), minibatch_size
             ):
-                yield self._take(indices, None)
+                yield self.take(indices, None)
             return
         order = torch.randperm(len(self.sequences.lengths), generator=generator).numpy()
         for chosen in split_by_rows(order, self.sequences.lengths, minibatch_size):
             sequences, rows = self.sequences.take(chosen)
-            yield self._take(torch.from_numpy(rows), sequences)
+            yield self.take(torch.from_numpy(rows), sequences)
 
-    def _take(self, indices: Tensor, sequences: Sequences | None) -> _Rows:
+    def take(self, indices: Tensor, sequences: Sequences | None) -> Rows:
         indices = indices.to(self.advantages.device)
-        return _Rows(
+        return Rows(
             self.observations.index_select(0, indices),
             self.actions.index_select(0, indices),
             self.log_probs.index_select(0, indices),

@@ -1,0 +1,113 @@
+"""Decentralised PPO's worker: it samples, differentiates minibatches, and applies what all workers averaged.
+
+Apart from `ppo`, whose loss it has: here a worker and a learner are one actor, and every worker holds the same
+parameters because all of them apply the same gradients.
+Source: Wijmans et al., "DD-PPO: Learning Near-Perfect PointGoal Navigators from 2.5 Billion Frames" (2020),
+section 3.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pipeflow.rl.batches import Report, Trajectories
+from pipeflow.rl.environments import EnvSpec
+from pipeflow.rl.gradients import Gradients
+from pipeflow.rl.learners.ppo import METRICS, PPOLearner, Rows
+from pipeflow.rl.minibatches import Minibatch
+from pipeflow.rl.modules import to_tensor
+from pipeflow.rl.policies import PolicySpec
+from pipeflow.rl.rollouts import RolloutWorker
+from pipeflow.rl.schedules import Schedule
+from pipeflow.rl.threads import torch_threads
+
+
+class DecentralisedPPOWorker(PPOLearner):
+    """A rollout worker that learns. The arguments are those of `RolloutWorker` and of `PPOLearner`.
+
+    All workers have one seed, of which each derives streams of its own for whatever may differ between them.
+    """
+
+    def __init__(
+        self,
+        env: EnvSpec,
+        policy: PolicySpec,
+        *,
+        num_envs: int = 8,
+        fragment_length: int = 128,
+        lr: float | Schedule = 3e-4,
+        clip: float = 0.2,
+        value_clip: float | None = None,
+        value_coef: float = 0.5,
+        entropy_coef: float = 0.0,
+        max_grad_norm: float | None = 0.5,
+        seed: int = 0,
+        threads: int = 1,
+    ) -> None:
+        super().__init__(
+            policy,
+            lr=lr,
+            clip=clip,
+            value_clip=value_clip,
+            value_coef=value_coef,
+            entropy_coef=entropy_coef,
+            max_grad_norm=max_grad_norm,
+            seed=seed,
+            threads=threads,
+        )
+        self._rollouts = RolloutWorker(
+            env, policy, num_envs=num_envs, fragment_length=fragment_length, seed=seed, threads=threads
+        )
+
+    def sample(self) -> Trajectories:
+        """The next fragment, with this worker's own newest parameters."""
+        self._rollouts.set_weights(self.weights())
+        return self._rollouts.sample()
+
+    def gradients(self, minibatch: Minibatch, /) -> Gradients:
+        """The gradient of PPO's mean loss over the rows; zero, with no steps, where there is no row."""
+        rows = minibatch.rows
+        parameters = list(self.policy.parameters())
+        if rows.steps:
+            with torch_threads(self._threads):
+                loss, record = self.loss(Rows.of(rows, self._device))
+                values = self.gradient_of(loss)
+            metrics = dict(zip(METRICS, record.tolist(), strict=True))
+        else:
+            values = np.zeros(sum(parameter.numel() for parameter in parameters), np.float32)
+            metrics = dict.fromkeys(METRICS, float("nan"))
+        return Gradients(
+            values=values,
+            steps=rows.steps,
+            version=self.version,
+            episodes=minibatch.episodes,
+            metrics=metrics,
+            new_steps=minibatch.new_steps,
+        )
+
+    def apply(self, gradients: Gradients, /) -> Report:
+        """Take the optimiser step that all workers take, with the mean of their gradients."""
+        with torch_threads(self._threads):
+            lr = self.begin_update()
+            norm = float("nan")
+            if gradients.steps:
+                norm = self.descend_along(to_tensor(gradients.values, self._device)).gradient_norm
+        lag = self.version - gradients.version
+        self.count_update(gradients.first_seen)
+        return Report(
+            version=self.version,
+            steps=gradients.first_seen,
+            lifetime_steps=self.lifetime_steps,
+            episodes=gradients.episodes,
+            metrics={
+                **gradients.metrics,
+                "grad_norm": norm,
+                "learning_rate": lr,
+                "skipped_updates": self._skipped_updates,
+                "policy_lag": lag,
+            },
+        )
+
+    def close(self) -> None:
+        """Close the environments; the worker cannot sample after it."""
+        self._rollouts.close()
