@@ -27,7 +27,16 @@ ROOT = Path(__file__).resolve().parents[1]
 
 # algorithm: (module below the root, function that builds the plan)
 PLANS: Mapping[str, tuple[str, str]] = {
+    "A3C": ("pipeflow/algorithms/a3c.py", "a3c"),
+    "A2C": ("pipeflow/algorithms/a2c.py", "a2c"),
     "PPO": ("pipeflow/algorithms/ppo.py", "ppo"),
+    "DD-PPO": ("pipeflow/algorithms/ddppo.py", "ddppo"),
+    "IMPALA": ("pipeflow/algorithms/impala.py", "impala"),
+    "APPO": ("pipeflow/algorithms/appo.py", "appo"),
+    "DQN": ("pipeflow/algorithms/dqn.py", "dqn"),
+    "Ape-X": ("pipeflow/algorithms/apex.py", "apex"),
+    "MAML": ("pipeflow/algorithms/maml.py", "maml"),
+    "two trainers": ("pipeflow/algorithms/two_trainers.py", "two_trainers"),
 }
 
 RLLIB_FLOW: Mapping[str, int] = {
@@ -97,6 +106,10 @@ def table(counts: Mapping[str, int]) -> str:
     """The Markdown table of these counts beside RLlib Flow's, and the rule below it."""
     names = [*RLLIB_FLOW, *(name for name in counts if name not in RLLIB_FLOW)]
     rows = [f"| {name} | {counts.get(name, '–')} | {RLLIB_FLOW.get(name, '–')} |" for name in names]
+    both = [name for name in RLLIB_FLOW if name in counts]
+    if len(both) > 1:
+        ours, theirs = sum(counts[name] for name in both), sum(RLLIB_FLOW[name] for name in both)
+        rows.append(f"| the {len(both)} that both have | {ours} | {theirs} |")
     return "\n".join(["| plan | pipeflow | RLlib Flow |", "|---|---:|---:|", *rows, "", RULE])
 
 

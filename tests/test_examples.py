@@ -20,7 +20,7 @@ def run(name: str, *arguments: str) -> list[str]:
 
 def test_every_example_is_tested_here() -> None:
     names = {path.stem for path in EXAMPLES.glob("*.py")}
-    assert names == {"first_plan", "train_ppo", "custom_environment", "own_algorithm"}
+    assert names == {"first_plan", "train_ppo", "custom_environment", "own_algorithm", "interleaved"}
 
 
 @pytest.mark.parametrize("engine", ["inline", pytest.param("ray", marks=pytest.mark.ray)])
@@ -46,3 +46,10 @@ def test_own_algorithm_improves() -> None:
     lines = run("own_algorithm", "40")
     returns = [float(line.split()[-1]) for line in lines if "nan" not in line]
     assert sum(returns[-5:]) / 5 >= 3 * returns[0], lines
+
+
+def test_two_algorithms_interleaved_by_one_line_both_improve() -> None:
+    lines = run("interleaved", "16000")
+    for trainer in ("dqn", "ppo"):
+        returns = [float(line.split()[-1]) for line in lines if line.startswith(trainer)]
+        assert returns[-1] >= 2 * returns[0], lines

@@ -79,7 +79,9 @@ class ApexConfig:
                 raise ValueError(message)
         for name in ("capacity", "learning_starts"):
             if getattr(self, name) < self.replays:
-                message = f"{name} {getattr(self, name)} is less than 1 for each of the {self.replays} replay actors"
+                message = (
+                    f"{name} {getattr(self, name)} is too small to be shared by {self.replays} replay actors"
+                )
                 raise ValueError(message)
 
 

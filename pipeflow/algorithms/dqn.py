@@ -18,7 +18,7 @@ from pipeflow.rl.networks import Activation
 from pipeflow.rl.prioritised import Prioritisation
 from pipeflow.rl.replay import ReplayBuffer
 from pipeflow.rl.replay_batches import TDReport, Transitions
-from pipeflow.rl.schedules import Linear
+from pipeflow.rl.schedules import Constant, Linear
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,8 @@ class DQNConfig:
     """Environment steps, of all workers, over which it falls."""
     lr: float = 1e-3
     """Adam's learning rate."""
+    anneal_steps: int | None = None
+    """Environment steps over which the learning rate falls to 0; None keeps it."""
     target_every: int = 500
     """Environment steps from one target network to the next."""
     tau: float = 1.0
@@ -105,7 +107,7 @@ def dqn(config: DQNConfig) -> Stream[TDReport]:
         learning_starts=config.learning_starts, prioritisation=_prioritisation(config),
     )  # fmt: skip
     learner = actors(
-        DQNLearner, 1, policy, lr=config.lr, double=config.double, target_every=config.target_every,
+        DQNLearner, 1, policy, lr=_learning_rate(config), double=config.double, target_every=config.target_every,
         tau=config.tau, max_grad_norm=config.max_grad_norm, seed=config.seed, device=config.device,
         threads=config.threads,
     )  # fmt: skip
@@ -129,6 +131,10 @@ def policy_of(config: DQNConfig) -> ActionValueSpec:
     return ActionValueSpec.for_env(
         config.env, hidden=config.hidden, dueling=config.dueling, activation=config.activation
     )
+
+
+def _learning_rate(config: DQNConfig) -> Constant | Linear:
+    return Constant(config.lr) if config.anneal_steps is None else Linear(config.lr, 0.0, config.anneal_steps)
 
 
 def _exploration(config: DQNConfig) -> Linear:

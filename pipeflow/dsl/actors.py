@@ -80,7 +80,7 @@ class Placed(Operator, Generic[A_contra, B_co, W_contra]):
             )
         return grown(stream, node)
 
-    # What it makes must be what it takes. Where it does not, mypy says so at the `|`, of a Placed[Never, Never, ...].
+    # Where it makes another type than it takes, mypy says so at the `|`, of a `Placed[Never, Never, W]`.
     def repeat(self: Placed[A, A, W], times: int, /) -> Placed[A, A, W]:
         """So many of these stages in a row, each taking what the one before it made: an inner loop.
 

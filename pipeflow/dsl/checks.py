@@ -11,7 +11,7 @@ import sys
 
 from pipeflow.dsl import nodes
 from pipeflow.dsl.errors import PlanError
-from pipeflow.dsl.item_types import ItemType, fits, show
+from pipeflow.dsl.item_types import ItemType, fits, may_have, show
 from pipeflow.dsl.nodes import Function, Group, Node, producers_of
 from pipeflow.dsl.sites import Site
 from pipeflow.dsl.trees import walk
@@ -85,19 +85,16 @@ def check_own_shards(upstream: Node, group: Group, stage: str, site: Site) -> No
             raise PlanError(message)
 
 
-def check_counts(branch: Node, site: Site) -> None:
-    """Refuse a branch whose items, drained ones too, are known to have no `steps` to count."""
+def check_counts(branch: Node, stage: str, site: Site) -> None:
+    """Refuse a stage that counts steps where the items, drained ones too, are known to have none."""
     for node in [branch] if not branch.drained else [n for n in walk(branch) if isinstance(n, nodes.Drain)]:
         counted = node.input if isinstance(node, nodes.Drain) else node
-        if isinstance(counted.item_type, type) and not hasattr(counted.item_type, "steps"):
-            # A dataclass's field without a default is no attribute of the class.
-            declared = (vars(base).get("__annotations__", {}) for base in counted.item_type.__mro__)
-            if not any("steps" in names for names in declared):
-                message = (
-                    f"{site}: by_steps counts the steps of items, but {counted.name} ({counted.site}) delivers "
-                    f"{show(counted.item_type)}, which has none; use round_robin, or a stage that makes such items"
-                )
-                raise PlanError(message)
+        if not may_have(counted.item_type, "steps"):
+            message = (
+                f"{site}: {stage} counts the steps of items, but {counted.name} ({counted.site}) delivers "
+                f"{show(counted.item_type)}, which has none; put a stage before it that makes batches"
+            )
+            raise PlanError(message)
 
 
 def check_rounds(upstream: Node, mode: nodes.GatherMode, gather: str, site: Site) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, Never, TypeVar, final, overload
 
 from pipeflow.dsl import gating, nodes
-from pipeflow.dsl.checks import check_not_drained, check_positive
+from pipeflow.dsl.checks import check_counts, check_not_drained, check_positive
 from pipeflow.dsl.gating import EveryNth, Taking, tap_node, until_node
 from pipeflow.dsl.item_types import name_of
 from pipeflow.dsl.operands import TakenBy, expect_either, expect_stream, grown, regrown
@@ -78,6 +78,7 @@ class OncePerSteps(Operator):
     def __ror__(self, left: Any, /) -> Any:
         stream, site = expect_either(left, self), operator_site(self.site)
         check_not_drained(stream.node, self.name, site)
+        check_counts(stream.node, self.name, site)
         factory = functools.partial(gating.OncePerSteps, self.steps)
         return grown(stream, _gate(stream.node, self.name, site, factory, reads=True))
 

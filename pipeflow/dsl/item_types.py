@@ -7,6 +7,7 @@ does not say plainly is `UNKNOWN`, and `UNKNOWN` fits everything.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import inspect
 import types
@@ -126,6 +127,16 @@ def returned_class(function: Callable[..., object]) -> type | None:
     annotation = _hints(function).get("return")
     found = get_origin(annotation) or annotation
     return found if isinstance(found, type) and not inspect.isclass(function) else None
+
+
+def may_have(item_type: ItemType, attribute: str) -> bool:
+    """Whether items may have an attribute; a class with an ``__init__`` of its own may make it there, unstated."""
+    if not isinstance(item_type, type):
+        return True
+    # A dataclass's field without a default is no attribute of the class.
+    stated = any(attribute in vars(base).get("__annotations__", ()) for base in item_type.__mro__)
+    written = inspect.isfunction(getattr(item_type, "__init__", None)) and not dataclasses.is_dataclass(item_type)
+    return stated or written or hasattr(item_type, attribute)
 
 
 def list_of(item_type: ItemType) -> ItemType:

@@ -19,14 +19,16 @@ from pipeflow.dsl.nodes import Group
 from pipeflow.dsl.operands import expect_stream
 from pipeflow.dsl.replies import check_sourced, reply_node
 from pipeflow.dsl.sites import Site, call_site, operator_site
-from pipeflow.dsl.sourced import Sourced
+from pipeflow.dsl.sourced import Source, Sourced
 from pipeflow.dsl.streams import Operator, Stream
 
 T = TypeVar("T")
 A = TypeVar("A")
-V = TypeVar("V")
 W = TypeVar("W")
 Message = TypeVar("Message")
+A_co = TypeVar("A_co", covariant=True)
+T_co = TypeVar("T_co", covariant=True)
+W_co = TypeVar("W_co", covariant=True)
 A_contra = TypeVar("A_contra", contravariant=True)
 W_contra = TypeVar("W_contra", contravariant=True)
 Wt_co = TypeVar("Wt_co", covariant=True)
@@ -164,6 +166,21 @@ def reply_weights(learner: Actors[Learner], *, every: int = 1) -> ReplyWeights:
     return ReplyWeights(name=name, learner=learner.group, get=get, every=every)
 
 
+class SourcedFor(Protocol[A_co, W_co, T_co]):
+    """A `Sourced` item of type `T` that a function of `A` takes, from actors that have the methods of `W`.
+
+    As `TakenBy` does for streams: a message made by a function of a base class must not widen the items' type.
+    """
+
+    @property
+    def item(self) -> T_co: ...
+
+    @property
+    def sources(self) -> tuple[Source[W_co], ...]: ...
+
+    def map(self, function: Callable[[A_co], object], /) -> object: ...
+
+
 @final
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Reply(Operator, Generic[A_contra, W_contra]):
@@ -172,8 +189,7 @@ class Reply(Operator, Generic[A_contra, W_contra]):
     method: Callable[..., object]
     message: Callable[[A_contra], object] | None
 
-    # In a type variable of the method, since that of the class may not be returned.
-    def __ror__(self: Reply[A, V], left: Stream[Sourced[A, V]], /) -> Stream[A]:
+    def __ror__(self, left: Stream[SourcedFor[A_contra, W_contra, T]], /) -> Stream[T]:
         node, site = expect_stream(left, self).node, operator_site(self.site)
         return Stream(reply_node(node, self.method, self.message, site, self.name))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar, final
 
@@ -9,6 +10,7 @@ from typing_extensions import TypeVar as DefaultTypeVar
 from typing_extensions import override
 
 T_co = TypeVar("T_co", covariant=True)
+U = TypeVar("U")
 W_co = DefaultTypeVar("W_co", covariant=True, default=object)
 
 
@@ -36,6 +38,10 @@ class Sourced(Generic[T_co, W_co]):
 
     item: T_co
     sources: tuple[Source[W_co], ...]
+
+    def map(self, function: Callable[[T_co], U], /) -> Sourced[U, W_co]:
+        """What the function makes of the item, with the same sources."""
+        return Sourced(function(self.item), self.sources)
 
     @property
     def source(self) -> Source[W_co]:

@@ -11,8 +11,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from pipeflow.rl.batches import Advantages, Trajectories
+from pipeflow.rl.replay_batches import Samples, Transitions
 
-_Batch = TypeVar("_Batch", Trajectories, Advantages)
+_Batch = TypeVar("_Batch", Trajectories, Advantages, Transitions, Samples)
 
 
 def read_only(batch: _Batch) -> _Batch:

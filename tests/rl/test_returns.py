@@ -222,9 +222,7 @@ def test_the_stage_refuses_a_factor_outside_of_0_and_1(gamma: float, lam: float)
 
 
 def test_rows_of_a_policy_with_memory_stand_sequence_by_sequence() -> None:
-    fragment = replace(
-        trajectories([[1, 1], [1, 1]]), initial_state=np.array([[0.5], [0.25]], np.float32)
-    )
+    fragment = replace(trajectories([[1, 1], [1, 1]]), initial_state=np.array([[0.5], [0.25]], np.float32))
     rows = gae(0.5, 1.0)(fragment)
     assert rows.actions.tolist() == [0, 2, 1, 3]  # column by column
     assert rows.advantages.tolist() == [1.0, 3.0, 4.0, 4.0]

@@ -267,12 +267,15 @@ def _flatten(chain: Chain, _: random.Random) -> Chain | None:
     return _piped(chain, "flatten()", members=tuple(chain.item[len("list[") : -1].split(" | ")))
 
 
-def _concat(chain: Chain, _: random.Random) -> Chain | None:
-    return _piped(chain, "concat(3)") if chain.item in ("A", "B", "C", "D") else None
+def _counting(chain: Chain, rng: random.Random) -> Chain | None:
+    operator = rng.choice(["concat(3)", "once_per_steps(3)"])
+    return _piped(chain, operator) if chain.item in ("A", "B", "C", "D") else None
 
 
 def _gate(chain: Chain, rng: random.Random) -> Chain:
-    return _piped(chain, rng.choice(["take(3)", "every(2)"]))
+    anywhere = ["take(3)", "every(2)", "shuffle(2, seed=1)"]
+    shards = {None: ["buffer(2)", "throttle(0.1)", "every_seconds(0.1)"], "Worker": ["select_shards(1)"]}
+    return _piped(chain, rng.choice([*anywhere, *shards.get(chain.shards, [])]))
 
 
 def _filter(chain: Chain, _: random.Random) -> Chain:
@@ -299,10 +302,31 @@ def _gather(chain: Chain, rng: random.Random) -> Chain | None:
 def _round_trip(chain: Chain, rng: random.Random) -> Chain | None:
     if chain.shards != "Worker":
         return None
-    sent = _placed(replace(_piped(chain, "gather_async().with_source()"), shards=None), rng)
+    sourced = replace(_piped(chain, "gather_async().with_source()"), shards=None)
+    if rng.random() < 0.5:
+        sourced = _batch(sourced, rng)
+    sent = _placed(sourced, rng)
     assert sent is not None
-    sent, name, _ = _defined(sent, "number")
-    return _called(sent, f"reply(Worker.hear, {name})")
+    sent, name, other = _defined(sent, "number")
+    reply, wrong = (f"reply(Worker.hear, {function})" for function in (name, other))
+    return rng.choice([_piped(sent, reply, wrong), _called(sent, reply)])
+
+
+def _again(chain: Chain, rng: random.Random) -> Chain | None:
+    """Back into actors, and gathered again."""
+    if chain.shards is not None:
+        return None
+    spread = replace(_piped(chain, rng.choice(["workers.scatter()", "workers.broadcast()"])), shards="Worker")
+    inside = _placed(spread, rng)
+    assert inside is not None
+    return replace(_piped(inside, "gather_sync()"), shards=None)
+
+
+def _zip(chain: Chain, rng: random.Random) -> Chain | None:
+    if chain.shards is not None:
+        return None
+    item = rng.choice("ABCD")
+    return _called(chain, f"zip(from_items([{item}()]))", members=(f"tuple[{chain.item}, {item}]",))
 
 
 def _union(chain: Chain, rng: random.Random) -> Chain | None:
@@ -325,7 +349,10 @@ def _union(chain: Chain, rng: random.Random) -> Chain | None:
         bare=True,
         definitions=chain.definitions | other.definitions,
     )
-    return _called(union, rng.choice(["round_robin()", "async_()"])) if rng.random() < 0.5 else union
+    policies = ["round_robin()", "async_()", "prioritised()"]
+    if added and set(union.members) <= set("ABCD"):
+        policies = ["by_steps(1, 2)"]
+    return _called(union, rng.choice(policies)) if rng.random() < 0.5 else union
 
 
 def _joined(sign: str, lines: tuple[Line, ...]) -> tuple[Line, ...]:
@@ -345,13 +372,15 @@ OPERATORS: list[Operator] = [
     _expansion,
     _batch,
     _flatten,
-    _concat,
+    _counting,
     _gate,
     _filter,
     _looking,
     _gather,
     _gather,
     _round_trip,
+    _again,
+    _zip,
     _union,
     _outlet,
 ]

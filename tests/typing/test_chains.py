@@ -32,8 +32,9 @@ def test_every_operator_is_drawn() -> None:
     operators = (
         "map stage flat_map expand batch flatten concat take every filter tap until gather_sync gather_async"
     )
-    more = "gather_rounds with_source reply round_robin async_ fork drain"
-    assert [name for name in f"{operators} {more}".split() if name not in text] == []
+    more = "gather_rounds with_source reply round_robin by_steps prioritised async_ fork drain zip scatter broadcast"
+    pace = "once_per_steps every_seconds throttle buffer shuffle select_shards"
+    assert [name for name in f"{operators} {more} {pace}".split() if name not in text] == []
 
 
 def test_mypy_computes_their_types(generated: Path, mypy_reports: Reports) -> None:

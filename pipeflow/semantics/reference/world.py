@@ -6,6 +6,8 @@ Apart from the generators, which say what the nodes mean.
 from __future__ import annotations
 
 import enum
+from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -24,11 +26,11 @@ class Signal(enum.Enum):
     """What a node says instead of an item."""
 
     WAIT = enum.auto()
-    """Ask again; a union that serves in turns stays with the branch."""
+    """What is under way is not there yet; a union that serves in turns stays with the branch."""
+    PASS = enum.auto()
+    """Something moved and no item came of it: ask again, before anybody else is served."""
     NOT_READY = enum.auto()
     """Nothing until something else moves; a union passes the turn."""
-    DRAINED = enum.auto()
-    """An item was consumed for good; it counts as the branch's turn."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,13 @@ class Item:
         return Sourced(self.value, tuple(Source(group.name, index) for group, index in self.origins))
 
 
+@dataclass(frozen=True)
+class Drained:
+    """Items were consumed for good; it counts as the branch's turn."""
+
+    items: tuple[Item, ...]
+
+
 class StageFailed(Exception):
     """User code of a node raised. `unheard` if it was a message, whose result nobody waits for."""
 
@@ -55,16 +64,31 @@ class StageFailed(Exception):
         self.node, self.unheard = node, unheard
 
 
-Found = Item | Signal
+Found = Item | Signal | Drained
 Answers = Iterator[Found]
+# A shard by where its items come from: what is produced or scattered, and the actor's index.
+Shard = tuple[nodes.Produce | nodes.Scatter, int]
 
 
-class World:
+class World(ABC):
     """One way of one run: its actors, and what is left open in it."""
+
+    @abstractmethod
+    def stream(self, node: Node, shard: Shard | None = None) -> Answers:
+        """The items of a node; of one shard where it is before a gather."""
+        ...
+
+    @abstractmethod
+    def stop(self, node: Node) -> None:
+        """Start nothing more behind a node; what was started is still delivered (law 13)."""
+        ...
 
     def __init__(self, root: Node, choices: Choices) -> None:
         self.choose = choices.choose
         self.moved = self.waited = False
+        self.stopped: set[int] = set()
+        # How many weights every actor was sent, by its group and index.
+        self.sent: Counter[tuple[int, int]] = Counter()
         self.failures: list[StageFailed] = []
         self.actors: dict[int, list[Any]] = {}
         users = [id(group) for node in walk(root) for group in node.groups]
@@ -148,7 +172,13 @@ class World:
 
 
 def _depends(node: Node) -> bool:
-    """Whether what a plan makes may depend on when a node was asked: replies, forks, choices among actors."""
-    return isinstance(node, nodes.Reply | nodes.Share) or (
-        isinstance(node, nodes.Place) and node.max_in_flight > 1 and node.group.count > 1
-    )
+    """Whether what a plan makes may depend on when a node was asked: replies, forks, who is first, who runs ahead."""
+    match node:
+        case nodes.Reply() | nodes.ReplyWeights() | nodes.Share() | nodes.Buffer():
+            return True
+        case nodes.Union(policy=policy):
+            return policy == "prioritised"
+        case nodes.Place(max_in_flight=count, group=group):
+            return count > 1 and group.count > 1
+        case _:
+            return False

@@ -10,11 +10,17 @@ import pytest
 import torch
 from gymnasium import spaces
 
-from pipeflow.rl.batches import Advantages
-from pipeflow.rl.learners.ppo import EpochsDone, PPOLearner, run_epochs
+from pipeflow.rl.batches import Advantages, Sequences
+from pipeflow.rl.environments import EnvSpec
+from pipeflow.rl.episodes import EpisodeStats
+from pipeflow.rl.learners.ppo import EpochsDone, PPOLearner, run_epochs, split_by_rows
 from pipeflow.rl.policies import PolicySpec
+from pipeflow.rl.returns import gae
+from pipeflow.rl.rollouts import RolloutWorker
 from pipeflow.rl.spaces import action_codec, observation_codec
 from tests.cases import Case
+from tests.rl.partial_environments import Recall
+from tests.rl.read_only import read_only
 from tests.rl.selected_cases import selected
 
 VECTOR = observation_codec(spaces.Box(-1.0, 1.0, (3,), np.float32))
@@ -168,3 +174,115 @@ def test_the_report_counts_steps_and_the_lag_of_the_batch() -> None:
     assert (second.version, second.steps, second.lifetime_steps) == (2, 128, 256)
     assert (first.metrics["policy_lag"], second.metrics["policy_lag"]) == (0, 1)
     assert np.isfinite(list(second.metrics.values())).all()
+
+
+def test_a_batch_without_rows_changes_nothing_but_the_version() -> None:
+    learner = PPOLearner(DISCRETE)
+    before = learner.weights().parameters
+    rows = acted(DISCRETE, 4)
+    none = replace(
+        rows,
+        **{name: getattr(rows, name)[:0] for name in ("observations", "actions", "log_probs", "values")},
+        advantages=rows.advantages[:0],
+        value_targets=rows.value_targets[:0],
+        episodes=EpisodeStats(np.array([7.0]), np.array([3])),
+    )
+    report = learner.update(none)
+    assert (report.version, report.steps, report.lifetime_steps) == (1, 0, 0)
+    assert report.episodes.mean_return == 7.0
+    assert (report.metrics["optimizer_steps"], report.metrics["skipped_updates"]) == (0, 0)
+    assert np.isfinite(list(report.metrics.values())).all()
+    for name, array in learner.weights().parameters.items():
+        np.testing.assert_array_equal(array, before[name])
+
+
+RECALL = EnvSpec(Recall)
+RECURRENT = PolicySpec.for_env(RECALL, hidden=(8,), memory="lstm", memory_size=8)
+
+
+def remembered(worker: RolloutWorker) -> Advantages:
+    return gae()(read_only(worker.sample()))
+
+
+def test_with_memory_the_ratio_is_one_before_any_step() -> None:
+    worker = RolloutWorker(RECALL, RECURRENT, num_envs=4, fragment_length=12)
+    worker.sample()  # the next fragment begins within episodes
+    rows = remembered(worker)
+    report = PPOLearner(RECURRENT, minibatch_size=rows.steps, epochs=1).update(rows)
+    assert report.metrics["approx_kl"] == pytest.approx(0.0, abs=1e-9)
+    assert report.metrics["clip_fraction"] == 0.0
+
+
+def test_padding_does_not_count_in_the_losses() -> None:
+    rows = remembered(RolloutWorker(RECALL, RECURRENT, num_envs=4, fragment_length=12))
+    assert rows.sequences is not None
+    assert len(set(rows.sequences.lengths.tolist())) > 1
+    # Sequences of one length need no padding: a learning rate of zero sees one network throughout.
+    errors, sizes = [], []
+    for length in set(rows.sequences.lengths.tolist()):
+        taken, chosen = rows.sequences.take(np.flatnonzero(rows.sequences.lengths == length))
+        part = replace(
+            rows,
+            **{
+                name: getattr(rows, name)[chosen]
+                for name in ("observations", "actions", "log_probs", "values")
+            },
+            advantages=rows.advantages[chosen],
+            value_targets=rows.value_targets[chosen],
+            sequences=taken,
+        )
+        errors.append(PPOLearner(RECURRENT, lr=0.0, epochs=1).update(part).metrics["value_loss"])
+        sizes.append(part.steps)
+    whole = PPOLearner(RECURRENT, lr=0.0, epochs=1).update(rows).metrics["value_loss"]
+    assert whole == pytest.approx(np.average(errors, weights=sizes), rel=1e-5)
+
+
+def test_minibatches_are_whole_sequences_of_about_so_many_rows() -> None:
+    lengths, order = np.array([5, 1, 4, 3, 7]), np.array([4, 0, 3, 1, 2])
+    parts = split_by_rows(order, lengths, 6)
+    assert [part.tolist() for part in parts] == [[4], [0], [3, 1, 2]]
+    assert [part.tolist() for part in split_by_rows(order, lengths, 100)] == [order.tolist()]
+    assert [part.tolist() for part in split_by_rows(order, lengths, 1)] == [[i] for i in order]
+
+
+def test_every_row_is_in_one_minibatch_of_an_epoch() -> None:
+    worker = RolloutWorker(RECALL, RECURRENT, num_envs=4, fragment_length=12)
+    rows = Advantages.concatenate([remembered(worker), remembered(worker)])
+    whole = PPOLearner(RECURRENT, lr=0.0, epochs=1, minibatch_size=rows.steps).update(rows)
+    parts = PPOLearner(RECURRENT, lr=0.0, epochs=1, minibatch_size=10).update(rows)
+    assert parts.metrics["optimizer_steps"] > 4
+    assert parts.metrics["value_loss"] == pytest.approx(whole.metrics["value_loss"], rel=1e-5)
+
+
+def test_a_batch_that_does_not_say_its_sequences_is_refused() -> None:
+    rows = remembered(RolloutWorker(RECALL, RECURRENT, num_envs=2, fragment_length=6))
+    with pytest.raises(ValueError, match="evaluate it over sequences"):
+        PPOLearner(RECURRENT).update(replace(rows, sequences=None))
+
+
+def test_a_restored_learner_with_memory_goes_on_bit_for_bit() -> None:
+    worker = RolloutWorker(RECALL, RECURRENT, num_envs=4, fragment_length=12)
+    unbroken, restored = (PPOLearner(RECURRENT, minibatch_size=16) for _ in range(2))
+    unbroken.update(remembered(worker))
+    restored.load_state(unbroken.state())
+    rows = remembered(worker)
+    assert unbroken.update(rows).metrics == restored.update(rows).metrics
+    theirs = restored.weights().parameters
+    for name, array in unbroken.weights().parameters.items():
+        np.testing.assert_array_equal(array, theirs[name], err_msg=name)
+
+
+def test_sequences_keep_a_memory_whose_parameters_share_one_tensor() -> None:
+    learner = PPOLearner(RECURRENT, lr=1e-2)
+    before = learner.weights().parameters
+    learner.update(remembered(RolloutWorker(RECALL, RECURRENT, num_envs=4, fragment_length=12)))
+    moved = [name for name, array in learner.weights().parameters.items() if (array != before[name]).any()]
+    assert moved == list(before)
+
+
+def test_states_of_sequences_are_where_they_start_from() -> None:
+    rows = remembered(RolloutWorker(RECALL, RECURRENT, num_envs=2, fragment_length=6))
+    assert rows.sequences is not None
+    shifted = replace(rows, sequences=Sequences(rows.sequences.lengths, rows.sequences.states + 1.0))
+    report = PPOLearner(RECURRENT, lr=0.0, epochs=1).update(shifted)
+    assert report.metrics["approx_kl"] > 0.0

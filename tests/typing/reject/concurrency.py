@@ -9,6 +9,7 @@ from tests.typing.domain import (
     PPOLearner,
     RolloutWorker,
     Trajectories,
+    count,
     gae,
     is_report,
     learner,
@@ -68,6 +69,45 @@ def round_robin_of_one_stream() -> None:
 def weights_that_are_no_counts() -> None:
     (sampled() & sampled()).round_robin(0.5, 2)  # E: arg-type: Argument 1 to "round_robin" of "Merged" has incompatible type "float"; expected "int"
     # R: none, a ValueError: weights below 1
+
+
+def steps_of_what_has_none() -> None:
+    (sampled() & (sampled() | count)).by_steps(1, 2)  # E: misc: Invalid self argument "Merged[Trajectories | int]" to attribute function "by_steps"  # P: reportAttributeAccessIssue
+    # W: mypy shows the signature
+    # R: by_steps counts the steps of items, but count .. delivers int, which has none; put a stage before it that makes batches
+
+
+def steps_of_one_stream() -> None:
+    sampled().by_steps(1, 2)  # E: attr-defined: "Stream[Trajectories]" has no attribute "by_steps"
+    # R: none, Python's own AttributeError
+
+
+def steps_in_words() -> None:
+    (sampled() & sampled()).by_steps("1", 2)  # E: arg-type: Argument 1 to "by_steps" of "Merged" has incompatible type "str"; expected "float"
+    # R: none, Python's own TypeError
+
+
+def weights_of_priorities() -> None:
+    (sampled() & sampled()).prioritised(2, 1)  # E: call-arg: Too many arguments for "prioritised" of "Merged"
+    # R: none, Python's own TypeError
+
+
+# Pairs
+
+
+def a_pair_with_shards() -> None:
+    sampled().zip(rollouts)  # E: arg-type: Argument 1 to "zip" of "Stream" has incompatible type "ParallelStream[Trajectories, RolloutWorker]"; expected "Stream[Any]"
+    # R: zip takes another Stream, not <ParallelStream[Trajectories] .. shards are to be gathered first
+
+
+def a_pair_of_shards() -> None:
+    rollouts.zip(rollouts)  # E: attr-defined: "ParallelStream[Trajectories, RolloutWorker]" has no attribute "zip"
+    # R: none, Python's own AttributeError
+
+
+def a_pair_where_one_is_taken() -> None:
+    sampled().zip(sampled() | count) | gae()  # E: operator: ("Stream[tuple[Trajectories, int]]" and "Stage[Trajectories, Advantages]")
+    # R: takes Trajectories .. delivers tuple[Trajectories, int]
 
 
 # Outlets

@@ -6,13 +6,16 @@ from __future__ import annotations
 
 from pipeflow import (
     Stream,
+    buffer,
     drain,
     gather_async,
     gather_rounds,
     gather_sync,
     max_lag,
+    select_shards,
     sync_weights,
     tap,
+    throttle,
     until,
 )
 from tests.typing.domain import (
@@ -85,6 +88,35 @@ def weights_from_shards() -> None:
 def the_lag_of_shards() -> None:
     rollouts | max_lag(1)  # E: operator: ("ParallelStream[Trajectories, RolloutWorker]" and "MaxLag")
     # R: takes a Stream .. is still in its shards
+
+
+def a_buffer_in_the_shards() -> None:
+    rollouts | buffer(2)  # E: operator: ("ParallelStream[Trajectories, RolloutWorker]" and "Buffer")
+    # R: takes a Stream .. is still in its shards
+
+
+def the_pace_of_shards() -> None:
+    rollouts | throttle(0.5)  # E: operator: ("ParallelStream[Trajectories, RolloutWorker]" and "Pace")
+    # R: takes a Stream .. is still in its shards
+
+
+def scattering_shards() -> None:
+    rollouts | workers.scatter()  # E: operator: ("ParallelStream[Trajectories, RolloutWorker]" and "Scatter[RolloutWorker]")
+    # R: takes a Stream .. is still in its shards
+
+
+def the_shards_of_a_stream() -> None:
+    sampled() | select_shards(0)  # E: operator: ("Stream[Trajectories]" and "SelectShards")
+    # R: takes a ParallelStream .. is gathered already
+
+
+def scattered_to_the_actors_of_another_class() -> None:
+    (  # P: reportOperatorIssue
+        sampled()
+        | workers.broadcast()
+        | learner.stage(PPOLearner.update_vtrace)  # E: operator: ("ParallelStream[Trajectories, RolloutWorker]" and "Placed[Trajectories, Report, PPOLearner]")  # P: none
+        # R: runs in PPOLearner .. but the shards of .. are in other actors, RolloutWorker .. gather them first
+    )
 
 
 def tap_as_a_method_of_shards() -> None:

@@ -4,7 +4,19 @@
 
 from __future__ import annotations
 
-from pipeflow import Stream, actors, batch, drain, from_items, gather_sync, max_lag, sync_weights, take
+from pipeflow import (
+    Stream,
+    actors,
+    batch,
+    drain,
+    from_items,
+    gather_async,
+    gather_sync,
+    max_lag,
+    select_shards,
+    sync_weights,
+    take,
+)
 from tests.typing.domain import RolloutWorker, Trajectories, count, gae, learner, workers
 
 
@@ -69,3 +81,23 @@ def weights_of_another_type_than_the_workers_take() -> None:
 def a_lag_of_what_is_not_asynchronous() -> None:
     sampled() | max_lag(3)  # E: none
     # R: max_lag(3) knows the lag of what comes right from a gather_async, but gather_sync() .. stands before it
+
+
+def the_steps_of_a_drained_branch_that_has_none() -> None:
+    ((sampled() | count | drain) & sampled()).by_steps(1, 1)  # E: none
+    # R: by_steps counts the steps of items, but count .. delivers int, which has none
+
+
+def scattered_items_as_they_come() -> None:
+    sampled() | workers.scatter() | gae() | gather_async()  # E: none
+    # R: gather_async(1) would part the shards of RolloutWorker.scatter() .. gather them in rounds
+
+
+def scattered_items_of_which_some_are_dropped() -> None:
+    sampled() | workers.scatter() | take(1) | gather_sync()  # E: none
+    # R: take(1) .. may give no output for an item of RolloutWorker.scatter() .. put it behind the gather
+
+
+def shards_that_are_not_there() -> None:
+    workers.produce(RolloutWorker.sample) | select_shards(2)  # E: none
+    # R: select_shards(2): RolloutWorker.produce(RolloutWorker.sample) .. has shards 0 to 1

@@ -4,7 +4,15 @@
 
 from __future__ import annotations
 
-from pipeflow import Stream, gather_async, gather_sync, sync_weights
+from pipeflow import (
+    Stream,
+    gather_async,
+    gather_sync,
+    reply,
+    reply_weights,
+    sync_weights,
+    update_target,
+)
 from tests.typing.domain import (
     Advantages,
     PPOLearner,
@@ -48,6 +56,27 @@ def weights_to_what_takes_none() -> None:
 def weights_every_other_item() -> None:
     sync_weights(learner, workers, every="2")  # E: arg-type: Argument "every" to "sync_weights" has incompatible type "str"; expected "int"
     # R: none, Python's own TypeError
+
+
+def a_target_of_what_has_none() -> None:
+    update_target(learner, every=2)  # E: type-var: Value of type variable "Targeting" of "update_target" cannot be "PPOLearner"
+    # R: update_target needs PPOLearner .. to have a method update_target
+
+
+def weights_to_a_source_that_nobody_knows() -> None:
+    sampled() | reply_weights(learner)  # E: operator: ("Stream[Trajectories]" and "ReplyWeights")
+    # R: reply_weights(PPOLearner) needs to know where items came from; gather with .with_source()
+
+
+def weights_to_a_source_that_takes_none() -> None:
+    sourced = replay.produce(Replay.sample) | gather_async().with_source()
+    sourced | reply_weights(learner)  # E: operator: ("Stream[Sourced[Transitions, Replay]]" and "ReplyWeights")
+    # R: reply_weights needs Replay .. to have a method set_weights
+
+
+def weights_to_the_source_from_what_has_none() -> None:
+    reply_weights(replay)  # E: type-var: Value of type variable "Learner" of "reply_weights" cannot be "Replay"
+    # R: reply_weights needs Replay .. to have a method weights
 
 
 # Replies
@@ -100,3 +129,52 @@ def a_message_of_another_type_than_the_items() -> None:
     sourced.reply(RolloutWorker.set_weights, priorities)  # E: misc: Cannot infer value of type parameter "Message" of "reply" of "Stream"  # E: arg-type: Argument 2 to "reply" of "Stream" has incompatible type "Callable[[Advantages], Priorities]"; expected "Callable[[Trajectories], Any]"  # P: reportArgumentType
     # W: the message is neither made from such an item nor what the method takes
     # R: none, what the message is made from is looked at by the checker alone
+
+
+# Replies as operators
+
+
+def an_operator_that_replies_with_a_method_of_another_class() -> None:
+    def priorities(batch: Trajectories) -> Priorities:
+        return Priorities((float(batch.steps),))
+
+    sourced = rollouts | gather_async().with_source()
+    sourced | reply(Replay.update_priorities, priorities)  # E: operator: ("Stream[Sourced[Trajectories, RolloutWorker]]" and "Reply[Trajectories, Replay]")
+    # R: Replay.update_priorities is a method of Replay .. are actors of RolloutWorker; pass a method of RolloutWorker
+
+
+def an_operator_that_replies_to_nobody() -> None:
+    def weights(batch: Trajectories) -> Weights:
+        return Weights(batch.version)
+
+    sampled() | reply(RolloutWorker.set_weights, weights)  # E: operator: ("Stream[Trajectories]" and "Reply[Trajectories, RolloutWorker]")
+    # R: reply(RolloutWorker.set_weights) needs to know where items came from; gather with .with_source()
+
+
+def an_operator_that_replies_to_items_of_another_type() -> None:
+    def weights(batch: Advantages) -> Weights:
+        return Weights(batch.version)
+
+    sourced = rollouts | gather_async().with_source()
+    sourced | reply(RolloutWorker.set_weights, weights)  # E: operator: ("Stream[Sourced[Trajectories, RolloutWorker]]" and "Reply[Advantages, RolloutWorker]")
+    # R: reply(RolloutWorker.set_weights) takes Advantages .. delivers Trajectories
+
+
+def an_operator_that_replies_with_the_item_where_the_method_takes_another() -> None:
+    sourced = rollouts | gather_async().with_source()
+    sourced | reply(RolloutWorker.set_weights)  # E: operator: ("Stream[Sourced[Trajectories, RolloutWorker]]" and "Reply[Weights, RolloutWorker]")
+    # R: reply(RolloutWorker.set_weights) takes Weights .. delivers Trajectories
+
+
+def a_message_that_the_method_does_not_take() -> None:
+    def steps(batch: Trajectories) -> int:
+        return batch.steps
+
+    reply(RolloutWorker.set_weights, steps)  # E: misc: Cannot infer value of type parameter "Message" of "reply"  # P: reportArgumentType
+    # R: none, what the message is made from is looked at by the checker alone
+
+
+def an_operator_that_replies_with_a_lambda() -> None:
+    sourced = rollouts | gather_async().with_source()
+    sourced | reply(RolloutWorker.set_weights, lambda batch: Weights(batch.version))  # E: operator: ("Stream[Sourced[Trajectories, RolloutWorker]]" and "Reply[Never, RolloutWorker]")  # P: reportAttributeAccessIssue
+    # R: none, it can be built: write it as a method, sourced.reply(...)

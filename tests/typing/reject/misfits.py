@@ -8,17 +8,21 @@ from pipeflow import (
     Stream,
     batch,
     concat,
+    every_seconds,
     expand,
     flat_map,
     flatten,
     from_items,
     gather_sync,
+    once_per_steps,
+    shuffle,
     sync_weights,
     tap,
     until,
 )
 from tests.typing.domain import (
     Advantages,
+    Aggregator,
     NStep,
     PPOLearner,
     Replay,
@@ -26,6 +30,7 @@ from tests.typing.domain import (
     RolloutWorker,
     Trajectories,
     Transitions,
+    aggregators,
     count,
     dqn_learner,
     gae,
@@ -161,6 +166,27 @@ def flatten_of_what_has_no_members() -> None:
 def concat_of_what_is_no_batch() -> None:
     from_items([1, 2]) | concat(100)  # E: operator: ("Stream[int]" and "Concat")
     # R: concat(100) takes Concatenable .. delivers int
+
+
+def once_per_steps_of_what_has_none() -> None:
+    sampled() | count | once_per_steps(8)  # E: operator: ("Stream[int]" and "OncePerSteps")
+    # R: once_per_steps(8) counts the steps of items, but count .. delivers int, which has none; put a stage before it
+
+
+def shuffling_without_a_seed() -> None:
+    sampled() | shuffle(8)  # E: call-arg: Missing named argument "seed" for "shuffle"
+    # W: mypy adds where "shuffle" is defined
+    # R: none, Python's own TypeError
+
+
+def a_time_in_words() -> None:
+    sampled() | every_seconds("1")  # E: arg-type: Argument 1 to "every_seconds" has incompatible type "str"; expected "float"
+    # R: none, Python's own TypeError
+
+
+def an_aggregator_of_single_items() -> None:
+    sampled() | aggregators.stage(Aggregator.concatenate)  # E: operator: ("Stream[Trajectories]" and "Placed[list[Trajectories], Trajectories, Aggregator]")
+    # R: Aggregator.stage(Aggregator.concatenate) takes list[Trajectories] .. delivers Trajectories
 
 
 def a_list_where_one_item_is_taken() -> None:

@@ -57,6 +57,19 @@ def the_count_and_an_argument_swapped() -> None:
     # R: none, the constructor is first called when a run starts
 
 
+# Repeating
+
+
+def a_stage_that_makes_another_type_repeated() -> None:
+    sampled() | gae() | learner.stage(PPOLearner.update).repeat(2)  # E: operator: ("Stream[Advantages]" and "Placed[Never, Never, PPOLearner]")  # P: reportAttributeAccessIssue
+    # R: stage(PPOLearner.update) takes Advantages, but PPOLearner.stage(PPOLearner.update) 1/2 .. delivers Report; put a stage between
+
+
+def a_repeated_stage_that_takes_another_type() -> None:
+    sampled() | gae() | workers.stage(RolloutWorker.adapt).repeat(2)  # E: operator: ("Stream[Advantages]" and "Placed[Trajectories, Trajectories, RolloutWorker]")
+    # R: stage(RolloutWorker.adapt) takes Trajectories .. delivers Advantages
+
+
 # Methods of another class
 
 
