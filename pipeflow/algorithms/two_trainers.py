@@ -36,7 +36,7 @@ class TwoTrainersConfig:
     env: MultiAgentEnvSpec = field(
         default_factory=lambda: MultiAgentEnvSpec(MultiAgentCartPole, {"agents": 4, "returning": True})
     )
-    """The environment; here one in which agents come back after their end, so that no trainer waits for another's."""
+    """The environment; in this one agents come back after their end, so no trainer waits for the other."""
     dqn_agents: tuple[str, ...] = ("1", "3")
     """The agents that share the policy which DQN trains; all others share PPO's."""
     workers: int = 2
@@ -49,7 +49,7 @@ class TwoTrainersConfig:
     """Discount of a reward one step later."""
     lam: float = 0.95
     """PPO: lambda of GAE."""
-    ppo_lr: float = 1e-3
+    ppo_lr: float = 5e-4
     """PPO: Adam's learning rate."""
     epochs: int = 8
     """PPO: passes over the steps of a round."""
@@ -57,7 +57,7 @@ class TwoTrainersConfig:
     """PPO: agents' actions in an optimiser step."""
     n_step: int = 1
     """DQN: rewards that are summed before a value is trusted."""
-    dqn_lr: float = 1e-3
+    dqn_lr: float = 5e-4
     """DQN: Adam's learning rate."""
     updates_per_round: int = 128
     """DQN: updates that follow on a round."""

@@ -48,8 +48,11 @@ def to_mermaid(root: Node) -> str:
             item = show(child.item_type).replace('"', "#quot;")
             lines.append(f'    {ids[id(child)]} -->|"{item}"| {ids[id(node)]}')
     for node in order:
-        if isinstance(node, nodes.SyncWeights):
-            readers = [other for other in order if other is not node and node.workers in other.groups]
+        if isinstance(node, nodes.SyncWeights | nodes.ReplyWeights):
+            workers = (
+                (node.workers,) if isinstance(node, nodes.SyncWeights) else nodes.producers_of(node.input)
+            )
+            readers = [other for other in order if other is not node and set(workers) & set(other.groups)]
             lines.extend(f'    {ids[id(node)]} -.->|"weights"| {ids[id(reader)]}' for reader in readers)
     return "\n".join(lines) + "\n"
 

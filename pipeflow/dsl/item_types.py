@@ -135,7 +135,9 @@ def may_have(item_type: ItemType, attribute: str) -> bool:
         return True
     # A dataclass's field without a default is no attribute of the class.
     stated = any(attribute in vars(base).get("__annotations__", ()) for base in item_type.__mro__)
-    written = inspect.isfunction(getattr(item_type, "__init__", None)) and not dataclasses.is_dataclass(item_type)
+    written = inspect.isfunction(getattr(item_type, "__init__", None)) and not dataclasses.is_dataclass(
+        item_type
+    )
     return stated or written or hasattr(item_type, attribute)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pipeflow.dsl import nodes
-from pipeflow.dsl.checks import check_fits, check_method
+from pipeflow.dsl.checks import check_fits, check_method, check_not_drained
 from pipeflow.dsl.errors import PlanError
 from pipeflow.dsl.item_types import name_of, taken_type
 from pipeflow.dsl.nodes import Node
@@ -30,6 +30,7 @@ def reply_node(
         PlanError: the stream knows no sources, or the method is not one of the sources' class.
     """
     name = name or f"reply({name_of(method)})"
+    check_not_drained(node, name, site)
     check_sourced(node, name, site)
     for group in nodes.producers_of(node):
         check_method(group, method, site)

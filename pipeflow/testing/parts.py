@@ -6,9 +6,26 @@ so do Ray's workers. Items are whole numbers. What an actor adds to one shows wh
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Self
+
 from pipeflow.dsl.signals import Ended, NotReady, current_shard
 
 _SHARD, _VERSION, _UPDATES, _STORED = 100, 10_000, 1_000_000, 100_000_000
+
+
+class Counted(int):
+    """An item that counts for one, two or three steps."""
+
+    @property
+    def steps(self) -> int:
+        """How many."""
+        return 1 + self % 3
+
+    @classmethod
+    def concatenate(cls, items: Sequence[Self]) -> Self:
+        """Their sum."""
+        return cls(sum(items))
 
 
 class Worker:
@@ -47,8 +64,16 @@ class Learner:
         self._updates += 1
         return item + _UPDATES * (self._updates - 1)
 
+    def update_all(self, items: list[int]) -> int:
+        """The sum of the items, which count as one."""
+        return self.update(sum(items))
+
     def note(self, item: int) -> None:
         """Count an item that was sent."""
+        self._updates += 1
+
+    def update_target(self) -> None:
+        """Count that as well."""
         self._updates += 1
 
     def weights(self) -> int:
@@ -99,6 +124,11 @@ def total(items: list[int]) -> int:
     return sum(items)
 
 
+def pair_sum(pair: tuple[int, int]) -> int:
+    """A sum that tells the sides apart."""
+    return pair[0] + 2 * pair[1]
+
+
 def ends_with_three(item: int) -> bool:
     """Whether the last digit is a three."""
     return item % 10 == 3
@@ -111,6 +141,11 @@ def look(item: int) -> None:
 def as_weights(item: int) -> int:
     """A number that fits into an item as weights do."""
     return item % 10
+
+
+def total_as_weights(items: list[int]) -> int:
+    """Likewise, of several items."""
+    return sum(items) % 10
 
 
 def fail_on_three(item: int) -> int:

@@ -84,6 +84,8 @@ class _Writer:
         self._starts = 0
         # How many branches a union without a policy has, which merges with a union around it.
         self._widths: dict[str, int] = {}
+        # How many actors the groups have, by name.
+        self._counts: dict[str, int] = {}
         self.statements: list[str] = []
 
     def joined(self) -> str:
@@ -111,6 +113,9 @@ class _Writer:
         return f"from_items({self._range()})"
 
     def _nested(self, depth: int) -> str:
+        if self._rarely():
+            self._left -= 1
+            return f"({self._stream(depth - 1)}).zip({self._stream(depth - 1)}) | pair_sum"
         return self._union([self._stream(depth - 1) for _ in range(self._number(2, 3))])
 
     def _forked(self, depth: int) -> str:
@@ -126,16 +131,23 @@ class _Writer:
 
     def _union(self, branches: Sequence[str]) -> str:
         self._left -= 1
+        policy = self._one_of(["async", "round_robin", "by_steps", "prioritised", "async", "round_robin"])
+        if policy == "by_steps":
+            branches = [f"({branch}).map(Counted)" for branch in branches]
         written = [f"({branch} | drain)" if self._rarely() else f"({branch})" for branch in branches]
         if all(branch.endswith("| drain)") for branch in written):
             written[-1] = f"({branches[-1]})"
         union = f"({' & '.join(written)})"
         width = sum(self._widths.get(branch[1:-1], 1) for branch in written)
-        if self._one_of([False, True]):
-            weights = [str(self._number(1, 2)) for _ in range(width)]
-            return f"{union}.round_robin({', '.join(weights)})"
-        self._widths[union] = width
-        return union
+        match policy:
+            case "async":
+                self._widths[union] = width
+                return union
+            case "prioritised":
+                return f"{union}.prioritised()"
+            case _:
+                weights = [str(self._number(1, 2)) for _ in range(width)]
+                return f"{union}.{policy}({', '.join(weights)})"
 
     def _transforms(self) -> list[Step]:
         found: list[Step] = [
@@ -154,19 +166,39 @@ class _Writer:
             lambda s: f"{s} | {self._group('learner')}.send(Learner.note)",
             lambda s: f"{s} | {self._group('store')}.send(Store.add)",
             lambda s: f"{s} | {self._sync()}",
+            lambda s: f"{s} | shuffle({self._number(1, 2)}, seed=1)",
+            lambda s: f"({s}).map(Counted) | {self._counting()}",
+            lambda s: f"{s} | buffer({self._number(1, 2)})",
+            lambda s: f"{s} | {self._one_of(['throttle', 'every_seconds'])}(0.004)",
+            lambda s: f"{s} | {self._scattered('workers', 'Worker.grade')}",
+            lambda s: f"{s} | {self._scattered('store', 'Store.add')}",
+            lambda s: f"{s} | update_target({self._group('learner')}{self._every()})",
         ]
         return [*found, *self._faulty()]
 
     def _placed(self, group: str, method: str) -> str:
-        placed = f"{self._group(group)}.stage({method})"
+        placed = f"{self._group(group)}.stage({method})" + self._one_of(["", "", ".repeat(2)"])
         in_flight = self._number(1, 3)
         if in_flight > 1:
             placed += f".max_in_flight({in_flight})"
         return placed + self._one_of(["", ".unordered()"])
 
+    def _scattered(self, group: str, method: str) -> str:
+        name = self._group(group)
+        spread = self._one_of(["scatter", "broadcast"])
+        gather = self._one_of(["gather_sync()", "gather_rounds() | total"])
+        self._left -= 1
+        return f"{name}.{spread}() | {name}.stage({method}) | {gather}"
+
+    def _counting(self) -> str:
+        return self._one_of([f"concat({self._number(2, 4)})", f"once_per_steps({self._number(2, 4)})"])
+
     def _sync(self) -> str:
-        every = self._one_of(["", ", every=2"])
-        return f"sync_weights({self._group('learner', single=True)}, {self._group('workers')}{every})"
+        learner, workers = self._group("learner", single=True), self._group("workers")
+        return f"sync_weights({learner}, {workers}{self._every()})"
+
+    def _every(self) -> str:
+        return self._one_of(["", ", every=2"])
 
     def _faulty(self) -> list[Step]:
         if not self._faults:
@@ -187,13 +219,39 @@ class _Writer:
             lambda: f"gather_async({self._number(1, 3)}) | max_lag({self._number(0, 1)})",
             lambda: f"gather_async({self._number(1, 3)}) | max_lag({self._number(1, 2)}, wait=True)",
         ]
-        gathered = f"{parallel} | {self._one_of(gathers)()}"
-        if workers is None or not self._rarely():
-            return gathered
-        mode = self._one_of(["gather_sync()", "gather_async()", "gather_async(2)"])
-        update = f" | {self._placed('learner', 'Learner.update')}" if self._one_of([False, True]) else ""
+        if workers is not None and self._rarely():
+            return self._answered(parallel)
+        if workers is not None:
+            gathers.append(lambda: f"gather_rounds() | {workers}.broadcast() | total | gather_sync()")
+        return f"{parallel} | {self._one_of(gathers)()}"
+
+    def _answered(self, parallel: str) -> str:
+        """A stream whose items go back, as messages, to the workers that they came from."""
         self._left -= 1
-        return f"({parallel} | {mode}.with_source(){update}).reply(Worker.set_weights, as_weights)"
+        mode = self._one_of(["gather_sync()", "gather_async()", "gather_async(2)"])
+        number = self._number(2, 3)
+        steps, message, rest = self._one_of(
+            [
+                (lambda s: s, "as_weights", ""),
+                (lambda s: f"{s} | {self._placed('learner', 'Learner.update')}", "as_weights", ""),
+                (lambda s: f"{s} | batch({number})", "total_as_weights", " | total"),
+                (
+                    lambda s: f"{s} | batch({number}) | {self._placed('learner', 'Learner.update_all')}",
+                    "as_weights",
+                    "",
+                ),
+                (
+                    lambda s: f"{s} | concat({number}) | {self._placed('learner', 'Learner.update')}",
+                    "as_weights",
+                    "",
+                ),
+                (lambda s: f"{s} | buffer(1) | concat({number})", "as_weights", ""),
+            ]
+        )
+        sourced = steps(f"({parallel}).map(Counted) | {mode}.with_source()")
+        if self._one_of([False, True]):
+            return f"({sourced}).reply(Worker.set_weights, {message}){rest}"
+        return f"{sourced} | reply_weights({self._group('learner')}{self._every()}){rest}"
 
     def _parallel(self) -> tuple[str, str | None]:
         """Shards, and the name of their workers where they are workers."""
@@ -202,13 +260,21 @@ class _Writer:
         if kind == "workers":
             workers = self._group("workers")
             grading: list[Step] = [lambda s: f"{s} | {workers}.stage(Worker.grade)"]
-            source = f"{workers}.produce(Worker.sample)"
+            source = f"{workers}.produce(Worker.sample){self._selected(self._counts[workers])}"
             return self._transformed(source, lambda: self._parallel_transforms() + grading), workers
         if kind == "store":
-            source = f"{self._group('store')}.produce(Store.sample)"
+            store = self._group("store")
+            source = f"{store}.produce(Store.sample){self._selected(self._counts[store])}"
         else:
-            source = f"from_shards([{', '.join(self._range() for _ in range(self._number(1, 3)))}])"
+            count = self._number(1, 3)
+            source = f"from_shards([{', '.join(self._range() for _ in range(count))}]){self._selected(count)}"
         return self._transformed(source, self._parallel_transforms), None
+
+    def _selected(self, count: int) -> str:
+        if not self._rarely():
+            return ""
+        orders = [f"{count - 1}", *(["1, 0"] if count > 1 else [])]
+        return f" | select_shards({self._one_of(orders)})"
 
     def _parallel_transforms(self) -> list[Step]:
         found: list[Step] = [
@@ -218,6 +284,8 @@ class _Writer:
             lambda s: f"{s} | batch(2) | flatten()",
             lambda s: f"{s} | take({self._number(0, 2)})",
             lambda s: f"{s} | every(2)",
+            lambda s: f"{s} | shuffle(1, seed=1)",
+            lambda s: f"({s}).map(Counted) | {self._counting()}",
         ]
         return [*found, *self._faulty()]
 
@@ -246,6 +314,7 @@ class _Writer:
                 made = f"actors(Store, {count}, {self._number(1, 3)}, {self._length()})"
         self.statements.append(f"{name} = {made}{self._restarts}")
         known.append(name)
+        self._counts[name] = count
         return name
 
     def _name(self, stem: str) -> str:

@@ -8,7 +8,8 @@ from typing import Literal
 import numpy as np
 import pytest
 
-from benchmarks.bench_learning import CASES, Case, train
+from benchmarks.bench_learning import train
+from benchmarks.learning_cases import CASES, Case
 from pipeflow import group_of, take
 from pipeflow.algorithms.ppo import PPOConfig, policy_of, ppo
 from pipeflow.rl.batches import Report

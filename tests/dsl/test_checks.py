@@ -19,9 +19,11 @@ from pipeflow.dsl import (
     Stage,
     actors,
     batch,
+    buffer,
     concat,
     drain,
     every,
+    every_seconds,
     expand,
     flat_map,
     flatten,
@@ -29,11 +31,18 @@ from pipeflow.dsl import (
     gather_async,
     gather_rounds,
     gather_sync,
+    once_per_steps,
+    reply,
+    reply_weights,
+    select_shards,
+    shuffle,
     stage,
     sync_weights,
     take,
     tap,
+    throttle,
     until,
+    update_target,
 )
 
 HERE = r"tests/dsl/test_checks.py:\d+"
@@ -76,12 +85,32 @@ class Learner:
         return 0
 
 
+class Targeted:
+    def update_target(self) -> None:
+        pass
+
+
 class Quiet:
     pass
 
 
+class Counted:
+    """Its steps are made where no annotation says so."""
+
+    def __init__(self, item: Trajectories) -> None:
+        self.steps = 1
+
+
+def counted(item: Trajectories) -> Counted:
+    return Counted(item)
+
+
 def advantages(item: Trajectories) -> Advantages:
     return Advantages()
+
+
+def steps_of(item: Advantages) -> int:
+    return item.steps
 
 
 def report(item: Advantages) -> float:
@@ -92,6 +121,7 @@ def of_source(item: Sourced[Trajectories, Worker]) -> Trajectories:
     return item.item
 
 
+TARGETED = actors(Targeted, 1)
 WORKERS, OTHERS, LEARNER = actors(Worker, 2), actors(Worker, 1).named("others"), actors(Learner, 1)
 
 
@@ -154,6 +184,41 @@ MISFITS: list[tuple[str, Callable[[], object], str]] = [
         rf"advantages takes Trajectories, but advantages \({HERE}\) makes Advantages",
     ),
     (
+        "a pair",
+        lambda: stream().zip(from_items([1])) | advantages,
+        r"takes Trajectories, but zip .* delivers tuple\[Trajectories, int\]",
+    ),
+    (
+        "steps",
+        lambda: stream() | once_per_steps(2),
+        r"once_per_steps\(2\) counts the steps of items, but gather_sync\(\) .* delivers Trajectories, which has",
+    ),
+    (
+        "steps of a branch",
+        lambda: ((stream() | drain) & (stream() | advantages)).by_steps(1, 1),
+        r"by_steps counts the steps of items, but gather_sync\(\) .* delivers Trajectories, which has none",
+    ),
+    (
+        "scattered",
+        lambda: stream() | WORKERS.scatter() | report,
+        r"report takes Advantages, but Worker.scatter\(\) .* delivers Trajectories",
+    ),
+    (
+        "repeated",
+        lambda: stream() | WORKERS.stage(Worker.score).repeat(2),
+        r"takes Trajectories, but Worker.stage\(Worker.score\) 1/2 .* delivers Advantages; put a stage between",
+    ),
+    (
+        "a reply",
+        lambda: samples() | gather_sync().with_source() | reply(Worker.set_weights, steps_of),
+        r"reply\(Worker.set_weights\) takes Advantages, but gather_sync\(\).with_source\(\) .* delivers Traj",
+    ),
+    (
+        "a batch with its sources",
+        lambda: samples() | gather_sync().with_source() | batch(2) | WORKERS.stage(Worker.score),
+        r"takes Trajectories, but batch\(2\) .* delivers list\[Trajectories\]",
+    ),
+    (
         "no source",
         lambda: stream() | of_source,
         r"of_source takes Sourced\[Trajectories, Worker\], but gather_sync\(\) .* delivers Trajectories",
@@ -182,6 +247,11 @@ def test_what_fits_is_accepted() -> None:
     _ = samples() | gather_sync().with_source() | OTHERS.stage(Worker.score) | every(2)
     _ = stream() | advantages | concat(3) | LEARNER.stage(Learner.update)
     _ = stream() | batch(2) | flatten() | advantages
+    _ = stream() | buffer(2) | throttle(1) | every_seconds(1) | shuffle(2, seed=0) | advantages
+    _ = stream() | advantages | once_per_steps(2) | LEARNER.stage(Learner.update)
+    _ = samples() | gather_sync().with_source() | buffer(2) | OTHERS.stage(Worker.score) | concat(2)
+    _ = stream() | WORKERS.scatter() | WORKERS.stage(Worker.score) | gather_sync() | report
+    _ = ((stream() | advantages) & (stream() | counted)).by_steps(1, 2)
     assert (stage(advantages) | report)(Trajectories()) == 0.0
 
 
@@ -219,7 +289,10 @@ def test_a_method_of_a_parent_class_is_one_of_the_class() -> None:
 
 
 def test_a_reply_needs_to_know_where_items_came_from() -> None:
-    with pytest.raises(PlanError, match=rf"^{HERE}: reply\(Worker.set_weights\) needs to know where .*; gather with .with_source"):
+    with pytest.raises(
+        PlanError,
+        match=rf"^{HERE}: reply\(Worker.set_weights\) needs to know where .*; gather with .with_source",
+    ):
         stream().reply(Worker.set_weights, report)
     with pytest.raises(PlanError, match=r"gather with \.with_source"):
         (samples() | gather_sync().with_source() | (lambda x: x)).reply(Worker.set_weights, report)
@@ -234,12 +307,59 @@ def test_weights_need_a_method_on_either_side() -> None:
         sync_weights(LEARNER, LEARNER)  # type: ignore[type-var]
 
 
+def test_weights_to_the_source_need_a_source_that_takes_them() -> None:
+    with pytest.raises(PlanError, match=rf"^{HERE}: reply_weights\(Learner\) needs to know where items came"):
+        _ = stream() | reply_weights(LEARNER)
+    quiet = actors(Quiet, 1).produce(id) | gather_async().with_source()
+    with pytest.raises(
+        PlanError, match=rf"^{HERE}: reply_weights needs Quiet \({HERE}\) to have a method set_"
+    ):
+        _ = quiet | reply_weights(LEARNER)  # type: ignore[operator]
+
+
+def test_a_target_needs_a_method() -> None:
+    with pytest.raises(
+        PlanError, match=rf"^{HERE}: update_target needs Learner \({HERE}\) to have a method update_target$"
+    ):
+        update_target(LEARNER)  # type: ignore[type-var]
+
+
 def test_weights_come_from_one_learner() -> None:
     learners = actors(Learner, 2)
     with pytest.raises(
         PlanError, match=rf"^{HERE}: .* takes one learner's weights, but Learner \({HERE}\) are 2 actors"
     ):
         sync_weights(learners, WORKERS)
+    with pytest.raises(PlanError, match="reply_weights takes one learner's weights, but Learner"):
+        reply_weights(learners)
+
+
+# Scattering and selecting
+
+
+def test_a_scattered_stream_is_gathered_in_rounds_and_gives_one_output_for_every_input() -> None:
+    """Else its shards would wait for each other."""
+    scattered = stream() | WORKERS.scatter()
+    with pytest.raises(
+        PlanError, match=rf"^{HERE}: gather_async\(2\) would part the shards of Worker.scatter\(\) \({HERE}\)"
+    ):
+        _ = scattered | gather_async(2)
+    droppings: list[Any] = [take(1), every(2), batch(2), flat_map(list), once_per_steps(1)]
+    for dropping in droppings:
+        with pytest.raises(PlanError, match=r"may give no output for an item of Worker.scatter\(\)"):
+            _ = stream() | advantages | WORKERS.scatter() | dropping | gather_rounds()
+    with pytest.raises(PlanError, match=r"gather_async\(1\) would part the shards of Worker.broadcast\(\)"):
+        _ = (samples() & (stream() | WORKERS.broadcast())) | gather_async()
+
+
+def test_a_shard_that_is_not_there_is_refused_with_those_there_are() -> None:
+    with pytest.raises(
+        PlanError,
+        match=rf"^{HERE}: select_shards\(0, 2\): Worker.produce\(Worker.sample\) \({HERE}\) has shards 0 to 1$",
+    ):
+        _ = samples() | select_shards(0, 2)
+    both = samples() & OTHERS.produce(Worker.sample)
+    assert isinstance(next((both | select_shards(2) | gather_sync()).run()), Trajectories)
 
 
 DRAINED: list[Callable[[Any], object]] = [
@@ -257,6 +377,17 @@ DRAINED: list[Callable[[Any], object]] = [
     lambda drained: drained | LEARNER.stage(Learner.update),
     lambda drained: drained | LEARNER.send(Learner.update),
     lambda drained: drained | sync_weights(LEARNER, WORKERS),
+    lambda drained: drained | reply_weights(LEARNER),
+    lambda drained: drained | reply(Worker.set_weights),
+    lambda drained: drained | update_target(TARGETED),
+    lambda drained: drained | once_per_steps(2),
+    lambda drained: drained | every_seconds(2),
+    lambda drained: drained | throttle(2),
+    lambda drained: drained | buffer(2),
+    lambda drained: drained | shuffle(2, seed=0),
+    lambda drained: drained | WORKERS.scatter(),
+    lambda drained: drained.zip(from_items([1])),
+    lambda drained: from_items([1]).zip(drained),
     lambda drained: drained.map(abs),
     lambda drained: drained.filter(bool),
     lambda drained: drained.tap(abs),
@@ -302,6 +433,8 @@ TWICE: list[tuple[str, Callable[[], Any]]] = [
     ("a union and one of its branches", lambda: (lambda s, t: (s & t) & s)(from_items([1]), from_items([2]))),
     ("a shared source far up", lambda: (lambda s: (s | abs | abs) & (s | repr))(from_items([1]))),
     ("a fork and a stage beside it", lambda: (lambda s: (s | abs) & s.fork(1, buffer=1)[0])(from_items([1]))),
+    ("both sides of a pair", lambda: (lambda s: s.zip(s))(from_items([1]))),
+    ("a pair and a union", lambda: (lambda s: (s | abs).zip(from_items([1])) & s)(from_items([1]))),
     ("two forks", lambda: (lambda s: s.fork(1, buffer=1)[0] & s.fork(1, buffer=1)[0])(from_items([1]))),
     ("an end of a fork", lambda: (lambda ends: ends[0] & ends[0])(from_items([1]).fork(2, buffer=1))),
     (
@@ -385,6 +518,23 @@ MISPLACED: list[tuple[str, Callable[[], object], str]] = [
     ("union of kinds", lambda: stream() & samples(), "gather the shards first, or join two parallel streams"),
     ("union of kinds, turned", lambda: samples() & stream(), "gather the shards first, or join two parallel"),
     ("union with a function", lambda: stream() & abs, r"& joins two streams; did you mean \| \?"),
+    ("a pair with shards", lambda: stream().zip(samples()), "zip takes another Stream, not <ParallelStream"),
+    (
+        "a pair with a function",
+        lambda: stream().zip(abs),
+        "zip takes another Stream, not <built-in function abs>",
+    ),
+    (
+        "shards scattered",
+        lambda: samples() | WORKERS.scatter(),
+        "takes a Stream, but <ParallelStream.*gather it",
+    ),
+    ("shards of a stream", lambda: stream() | select_shards(0), "takes a ParallelStream, but <Stream"),
+    (
+        "weights of steps",
+        lambda: ((stream() | advantages) & (stream() | advantages)).by_steps(1),
+        "by_steps has 1 weights for 2 branches",
+    ),
     ("weights", lambda: (stream() & stream()).round_robin(1), "round_robin has 1 weights for 2 branches"),
     ("truth", lambda: stream() and stream(), "a stream has no truth value; join streams with &"),
     ("iterated", lambda: list(stream()), r"is a description and cannot be iterated; iterate over .run"),

@@ -19,7 +19,9 @@ from pipeflow.dsl import (
     from_items,
     from_shards,
     gather_async,
+    gather_rounds,
     gather_sync,
+    reply_weights,
     stage,
     sync_weights,
 )
@@ -43,6 +45,15 @@ class Learner:
 
     def weights(self) -> int:
         return 0
+
+
+def text(number: int) -> str:
+    return str(number)
+
+
+class Doubler:
+    def double(self, number: int) -> int:
+        return 2 * number
 
 
 def without_sites(text: str) -> str:
@@ -138,6 +149,49 @@ def test_a_plan_is_a_flowchart_with_the_types_on_its_edges() -> None:
             """
         )
         + "\n"
+    )
+
+
+def test_weights_that_go_to_the_source_are_drawn_as_well() -> None:
+    workers, learner = actors(Worker, 2), actors(Learner, 1)
+    plan = (
+        workers.produce(Worker.sample)
+        | gather_async().with_source()
+        | learner.stage(Learner.update)
+        | reply_weights(learner, every=2)
+    )
+    edges = [line.strip() for line in plan.to_mermaid().splitlines() if "-.->" in line]
+    assert edges == ['n3 -.->|"weights"| n0']
+    assert "reply_weights(Learner, every=2)  Stream[float]" in plan.explain()
+
+
+def test_what_is_spread_and_gathered_again_is_shown_with_its_types() -> None:
+    workers = actors(Worker, 2)
+    plan = (
+        (from_items([1, 2]) | workers.broadcast() | text | gather_rounds())
+        .zip(from_items(["a"]))
+        .named("pairs")
+    )  # fmt: skip
+    assert without_sites(plan.explain()) == shown(
+        """
+        pairs                  Stream[tuple[list[str], str]]
+        ├─ gather_rounds()     Stream[list[str]]
+        │  text                ParallelStream[str]
+        │  Worker.broadcast()  ParallelStream[int]
+        │  from_items          Stream[int]
+        └─ from_items          Stream[str]
+        """
+    )
+
+
+def test_a_repeated_stage_is_shown_as_often_as_it_runs() -> None:
+    plan = from_items([1]) | actors(Doubler, 1).stage(Doubler.double).repeat(2)
+    assert without_sites(plan.explain()) == shown(
+        """
+        Doubler.stage(Doubler.double) 2/2  Stream[int]
+        Doubler.stage(Doubler.double) 1/2  Stream[int]
+        from_items                         Stream[int]
+        """
     )
 
 

@@ -20,9 +20,11 @@ from pipeflow.dsl import (
     Sourced,
     actors,
     batch,
+    buffer,
     concat,
     drain,
     every,
+    every_seconds,
     expand,
     flat_map,
     flatten,
@@ -32,11 +34,18 @@ from pipeflow.dsl import (
     gather_rounds,
     gather_sync,
     nodes,
+    once_per_steps,
+    reply,
+    reply_weights,
+    select_shards,
+    shuffle,
     stage,
     sync_weights,
     take,
     tap,
+    throttle,
     until,
+    update_target,
 )
 
 
@@ -51,6 +60,9 @@ class Trainer:
         return 1
 
     def set_weights(self, weights: int, /) -> None:
+        pass
+
+    def update_target(self) -> None:
         pass
 
 
@@ -78,6 +90,16 @@ PARTS: list[Any] = [
     until(bool),
     stage(abs),
     sync_weights(TRAINERS, TRAINERS),
+    reply_weights(TRAINERS),
+    reply(Trainer.set_weights),
+    update_target(TRAINERS),
+    TRAINERS.scatter(),
+    select_shards(0),
+    once_per_steps(1),
+    every_seconds(1),
+    throttle(1),
+    buffer(1),
+    shuffle(1, seed=0),
     drain,
     Sourced(1, (Source[Trainer]("a", 0),)),
     Source[Trainer]("a", 0),
@@ -176,6 +198,15 @@ def test_building_a_plan_starts_no_actor() -> None:
             lambda: sync_weights(TRAINERS, TRAINERS, every=0),
             "sync_weights(every) must be at least 1, got 0",
         ),
+        (lambda: reply_weights(TRAINERS, every=0), "reply_weights(every) must be at least 1, got 0"),
+        (lambda: update_target(TRAINERS, every=0), "update_target(every) must be at least 1, got 0"),
+        (
+            lambda: TRAINERS.stage(Trainer.train).repeat(0),
+            "repeat(times) must be at least 1, got 0",
+        ),
+        (lambda: buffer(0), "buffer(size) must be at least 1, got 0"),
+        (lambda: shuffle(0, seed=1), "shuffle(buffer) must be at least 1, got 0"),
+        (lambda: once_per_steps(0), "once_per_steps(steps) must be at least 1, got 0"),
         (lambda: from_shards([]), "from_shards: the number of shards must be at least 1, got 0"),
         (lambda: from_items([1]).fork(0, buffer=1), "fork(outlets) must be at least 1, got 0"),
         (lambda: from_items([1]).fork(2, buffer=0), "fork(2), buffer must be at least 1, got 0"),
@@ -187,6 +218,28 @@ def test_building_a_plan_starts_no_actor() -> None:
 )
 def test_a_size_that_cannot_be_is_refused_with_its_value(make: Callable[[], object], message: str) -> None:
     with pytest.raises(ValueError, match=r"must be at least") as caught:
+        make()
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: every_seconds(0), "every_seconds(seconds) must be positive, got 0"),
+        (lambda: throttle(-1.5), "throttle(seconds) must be positive, got -1.5"),
+        (lambda: throttle(float("nan")), "throttle(seconds) must be positive, got nan"),
+        (lambda: select_shards(), "select_shards needs shards, each once, got ()"),
+        (lambda: select_shards(1, 1), "select_shards needs shards, each once, got (1, 1)"),
+        (
+            lambda: (from_items([1]) & from_items([2])).by_steps(1, 0),  # type: ignore[misc]  # no steps
+            "by_steps(weights) needs a positive number for every branch, got (1, 0)",
+        ),
+    ],
+)
+def test_a_time_a_weight_or_a_shard_that_cannot_be_is_refused_with_its_value(
+    make: Callable[[], object], message: str
+) -> None:
+    with pytest.raises(ValueError, match=r"positive|each once") as caught:
         make()
     assert str(caught.value) == message
 

@@ -101,6 +101,14 @@ def test_a_source_shows_group_and_index() -> None:
     assert str(sourced.source) == "left[2]"
 
 
+def test_an_item_of_several_sources_has_no_one_source() -> None:
+    left, right = Source[object]("left", 0), Source[object]("right", 1)
+    several = Sourced([1, 2], (left, right))
+    assert several.map(sum) == Sourced(3, (left, right))
+    with pytest.raises(ValueError, match=r"the item has 2 sources, .*; read \.sources"):
+        _ = several.source
+
+
 def test_errors_can_be_caught_by_cause() -> None:
     assert issubclass(PlanError, PipeflowError) and issubclass(PlanError, TypeError)  # noqa: PT018
     assert issubclass(StageError, RunError) and issubclass(RunError, RuntimeError)  # noqa: PT018

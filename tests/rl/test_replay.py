@@ -115,7 +115,9 @@ def test_every_column_of_a_sampled_row_is_of_that_row() -> None:
     np.testing.assert_array_equal(samples.next_observations, np.stack([numbers + 1, numbers], axis=1))
     np.testing.assert_array_equal(samples.rewards, numbers)
     np.testing.assert_array_equal(samples.terminated, numbers % 3 == 0)
-    np.testing.assert_array_equal(samples.generations, numbers)  # rows were added in the order of their numbers
+    np.testing.assert_array_equal(
+        samples.generations, numbers
+    )  # rows were added in the order of their numbers
     np.testing.assert_array_equal(samples.indices, numbers % 16)
     assert samples.weights.tolist() == [1.0] * 64
     assert (samples.steps, samples.observations.dtype) == (64, np.float32)

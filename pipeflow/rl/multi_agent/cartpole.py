@@ -22,9 +22,9 @@ _SEED_BOUND = 2**31
 class MultiAgentCartPole:
     """Agents "0", "1", ... that balance poles independently, with CartPole-v1's dynamics and rewards.
 
-    agents: how many. time_limit: of its own steps, after which an agent is truncated. returning: whether an agent
-    that ended begins anew one step later, so that all keep learning however different their skills are; without it,
-    it is gone until the others have ended as well.
+    agents: how many. time_limit: of its own steps, after which an agent is truncated. returning: whether an
+    agent that ended begins anew one step later, so that all keep learning however different their skills are;
+    without it, it is gone until the others have ended as well.
     """
 
     def __init__(self, agents: int = 2, time_limit: int = 500, *, returning: bool = False) -> None:

@@ -86,7 +86,9 @@ def _outcome(
                 items.append(found.delivered)
                 if wanted is not None and items != list(wanted[: len(items)]):
                     return None
-            elif not world.moved:
+                continue
+            world.run_ahead()
+            if not world.moved:
                 if world.waited:
                     return None  # the same as not to have asked
                 world.must_fail()

@@ -33,12 +33,16 @@ class Signal(enum.Enum):
     """Nothing until something else moves; a union passes the turn."""
 
 
+# An actor that an item came from.
+Origin = tuple[Group, int]
+
+
 @dataclass(frozen=True)
 class Item:
     """An item, the actors it came from on a `Sourced` stream, and how many weights behind it is."""
 
     value: object
-    origins: tuple[tuple[Group, int], ...] = ()
+    origins: tuple[Origin, ...] = ()
     lag: int = 0
 
     @property
@@ -172,7 +176,7 @@ class World(ABC):
 
 
 def _depends(node: Node) -> bool:
-    """Whether what a plan makes may depend on when a node was asked: replies, forks, who is first, who runs ahead."""
+    """Whether what a plan makes may depend on when a node was asked, as with replies, forks and priorities."""
     match node:
         case nodes.Reply() | nodes.ReplyWeights() | nodes.Share() | nodes.Buffer():
             return True

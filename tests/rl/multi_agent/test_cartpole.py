@@ -49,7 +49,7 @@ def test_a_returning_agent_begins_anew_one_step_after_its_end() -> None:
     environment.reset(seed=0)
     there: list[set[str]] = []
     for t in range(13):
-        actions = {agent: t % 2 for agent in (there[-1] if there else {"0", "1"})}
+        actions = dict.fromkeys(there[-1] if there else {"0", "1"}, t % 2)
         observations, rewards, terminated, truncated, _ = environment.step(actions)
         there.append({agent for agent in observations if not (terminated.get(agent) or truncated.get(agent))})
         # Nothing is earned in the step in which an agent comes back.
