@@ -6,17 +6,20 @@ the plan: PPO's and DQN's own, behind a fork of what all agents experience.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
 from pipeflow.dsl import Stream, actors, drain, gather_rounds, gather_sync
 from pipeflow.rl.action_values import ActionValueSpec
-from pipeflow.rl.batches import Report
+from pipeflow.rl.batches import Report, Weights
+from pipeflow.rl.episodes import EpisodeStats
 from pipeflow.rl.learners.dqn import DQNLearner
 from pipeflow.rl.learners.ppo import PPOLearner
 from pipeflow.rl.multi_agent.batches import MultiAgentTrajectories
-from pipeflow.rl.multi_agent.cartpole import MultiAgentCartPole
+from pipeflow.rl.multi_agent.cartpole import MULTI_AGENT_CARTPOLE
 from pipeflow.rl.multi_agent.environments import MultiAgentEnvSpec
+from pipeflow.rl.multi_agent.evaluation import evaluate_multi_agent
 from pipeflow.rl.multi_agent.operators import select, sync_policy_weights
 from pipeflow.rl.multi_agent.policy_map import PolicyMap
 from pipeflow.rl.multi_agent.rollouts import MultiAgentWorker
@@ -34,7 +37,7 @@ class TwoTrainersConfig:
     """Every number that the two trainers depend on."""
 
     env: MultiAgentEnvSpec = field(
-        default_factory=lambda: MultiAgentEnvSpec(MultiAgentCartPole, {"agents": 4, "returning": True})
+        default_factory=lambda: MultiAgentEnvSpec(MULTI_AGENT_CARTPOLE, {"agents": 4, "returning": True})
     )
     """The environment; in this one agents come back after their end, so no trainer waits for the other."""
     dqn_agents: tuple[str, ...] = ("1", "3")
@@ -156,6 +159,16 @@ def policies_of(config: TwoTrainersConfig) -> PolicyMap:
         {"ppo": ppo_policy_of(config), "dqn": dqn_policy_of(config)},
         partial(_trained_by, frozenset(config.dqn_agents)),
     )
+
+
+def play(config: TwoTrainersConfig, weights: Sequence[Weights], episodes: int, seed: int) -> EpisodeStats:
+    """Greedy episodes of the agents of the policy that is worse. weights: PPO's and DQN's, in this order.
+
+    Raises ValueError if no episode is asked for.
+    """
+    by_policy = dict(zip(("ppo", "dqn"), weights, strict=True))
+    played = evaluate_multi_agent(config.env, policies_of(config), by_policy, episodes, seed).by_policy
+    return min(played.values(), key=lambda stats: stats.mean_return)
 
 
 def _trained_by(dqn_agents: frozenset[str], agent: str) -> str:

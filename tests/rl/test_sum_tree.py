@@ -58,7 +58,7 @@ def test_finds_what_running_sums_find(leaves: list[int], root: int, shares: list
         patch.setattr("pipeflow.rl.sum_tree._ROOT_CHILDREN", root)  # so that small trees have levels
         made = tree(*map(float, leaves))
     array = made.leaves()
-    prefixes = np.array(shares) * made.total
+    prefixes = np.array(shares, np.float64) * np.float64(made.total)
     assert made.total == sum(leaves)
     assert made.minimum == min(leaf for leaf in leaves if leaf)
     assert made.find(prefixes).tolist() == [found_one_by_one(array, prefix) for prefix in prefixes]

@@ -196,11 +196,20 @@ class ByStepsCursor(UnionCursor):
 class PrioritisedCursor(UnionCursor):
     """Serves the first branch that has an item ready (law 12)."""
 
+    def __init__(self, executor: Executor, node: nodes.Union, branches: Sequence[Cursor]) -> None:
+        super().__init__(executor, node, branches)
+        # Whether a branch was served last that stands behind one with calls under way: where it never waits, nobody
+        # else would hear that they have finished.
+        self._overtook = False
+
     @override
     def _poll(self) -> Item | Signal:
+        if self._overtook:
+            self.executor.look()
         answers: set[Signal] = set()
         for branch in list(self._live):
             found = branch.poll()
+            self._overtook = Signal.PENDING in answers
             if isinstance(found, Item):
                 return self._delivered(found)
             if found is Signal.DRAINED:

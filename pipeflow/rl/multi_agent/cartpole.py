@@ -18,6 +18,9 @@ from pipeflow.rl.seeding import derive_seed
 
 _SEED_BOUND = 2**31
 
+MULTI_AGENT_CARTPOLE = f"{__name__}:MultiAgentCartPole"
+"""Its name, which configurations that are saved hold."""
+
 
 class MultiAgentCartPole:
     """Agents "0", "1", ... that balance poles independently, with CartPole-v1's dynamics and rewards.

@@ -97,9 +97,10 @@ class AgentSpaces:
 class MultiAgentEnvSpec:
     """A description of an environment with several agents, from which any process can make it.
 
-    env: a class or factory that cloudpickle can send, or the name of one of PettingZoo's modules, such as
-    "mpe2.simple_spread_v3", whose `parallel_env` makes it. (For PettingZoo's other API, in which agents act one
-    after the other, pass a factory that converts with `pettingzoo.utils.aec_to_parallel`.) kwargs: for its
+    env: a class or factory that cloudpickle can send, its name, such as "package.module:Class", or the name of one
+    of PettingZoo's modules, such as "mpe2.simple_spread_v3", whose `parallel_env` makes it. (For PettingZoo's other
+    API, in which agents act one after the other, pass a factory that converts with
+    `pettingzoo.utils.aec_to_parallel`.) kwargs: for its
     constructor.
     """
 
@@ -129,10 +130,10 @@ class MultiAgentEnvSpec:
     def make(self) -> MultiAgentEnvironment:
         """A new environment.
 
-        Raises UnknownEnvironment if there is no such module, or it has no `parallel_env`; BadEnvironment if the
-        environment does not say which agents are possible.
+        Raises UnknownEnvironment if nothing of that name can be imported; BadEnvironment if the environment does
+        not say which agents are possible.
         """
-        make = _parallel_env(self.env) if isinstance(self.env, str) else self.env
+        make = _named(self.env) if isinstance(self.env, str) else self.env
         env = make(**self.kwargs)
         agents = list(getattr(env, "possible_agents", ()))
         if not agents or not all(isinstance(agent, str) for agent in agents):
@@ -267,18 +268,20 @@ class CheckedMultiAgentEnvironment:
         return BadEnvironment(f"{self._place}: {message}")
 
 
-def _parallel_env(module: str) -> Callable[..., MultiAgentEnvironment]:
+def _named(name: str) -> Callable[..., MultiAgentEnvironment]:
+    module, _, attribute = name.partition(":")
+    attribute = attribute or "parallel_env"
     try:
         found = import_module(module)
     except ImportError as error:
         raise UnknownEnvironment(
-            f"cannot import {module!r}, where PettingZoo's environment should be: {error}; install it, "
-            "correct the name, or pass a class or a function that makes it"
+            f"cannot import {module!r}, where the environment {name!r} should be: {error}; install it, or correct "
+            "the name"
         ) from error
-    make: Callable[..., MultiAgentEnvironment] | None = getattr(found, "parallel_env", None)
+    make: Callable[..., MultiAgentEnvironment] | None = getattr(found, attribute, None)
     if make is None:
         raise UnknownEnvironment(
-            f"{module!r} has no parallel_env; pass a function that makes the environment, for instance with "
-            "pettingzoo.utils.aec_to_parallel"
+            f"{module!r} has no {attribute}; name one of PettingZoo's modules, or what makes the environment, as in "
+            '"package.module:Class"'
         )
     return make

@@ -38,10 +38,13 @@ class MultiAgentEvaluation:
 def evaluate_multi_agent(
     env: MultiAgentEnvSpec, policies: PolicyMap, weights: Mapping[str, Weights], episodes: int, seed: int
 ) -> MultiAgentEvaluation:
-    """Play exactly `episodes` episodes of the environment, one after the other, greedily.
+    """Play `episodes` episodes of the environment, greedily, or of every agent, if those are done first.
 
-    weights: of every policy, by id. episodes: at least 1; an agent that comes and goes may play several of its own
-    in one, or none. seed: of the evaluation; the same seed plays the same episodes.
+    Of each agent the first `episodes` count, fewer if it comes seldom: so many are fixed beforehand, since taking
+    whichever end first would favour the short ones. In an environment whose agents come back after their end, and
+    whose episodes hence have none, every agent has exactly so many.
+
+    weights: of every policy, by id. episodes: at least 1. seed: of the evaluation; the same seed plays the same.
     Returns undiscounted returns, and lengths in actions of the agent.
     Raises ValueError if no episode is asked for, or a policy's weights are missing.
     """
@@ -53,16 +56,17 @@ def evaluate_multi_agent(
     environment = MultiAgentVector(env, policies, 1, derive_seed(seed, "evaluation"))
     try:
         players = {
-            policy: _Players(description, weights[policy], environment.num_seats[policy])
+            policy: _Players(description, weights[policy], environment.num_seats[policy], episodes)
             for policy, description in policies.policies.items()
         }
         for policy, observed in environment.reset().items():
             players[policy].seating.begin(observed)
-        while episodes > 0:
+        left = episodes
+        while left > 0 and not all(its.done for its in players.values()):
             steps = environment.step({policy: its.act() for policy, its in players.items()})
             for policy, step in steps.items():
                 players[policy].step(step)
-            episodes -= any(len(step.fresh.indices) > 0 for step in steps.values())
+            left -= any(len(step.fresh.indices) > 0 for step in steps.values())
     finally:
         environment.close()
     by_policy = {policy: its.episodes() for policy, its in players.items()}
@@ -77,16 +81,22 @@ def evaluate_multi_agent(
 
 
 class _Players:
-    """The agents of one policy in one copy of the environment, and what they have earned."""
+    """The agents of one policy in one copy of the environment, and what each earned in its first `episodes` episodes."""
 
-    def __init__(self, policy: PolicyDescription, weights: Weights, num_seats: int) -> None:
+    def __init__(self, policy: PolicyDescription, weights: Weights, num_seats: int, episodes: int) -> None:
         self.seating = Seating(policy, num_seats)
         self._policy = policy.build(seed=0)  # the weights replace what it draws
         self._policy.load_numpy(weights.parameters)
         self._moments = weights.observation_moments
+        self._most = episodes
         self._returns = np.zeros(num_seats)
         self._lengths = np.zeros(num_seats, np.int64)
         self._finished: list[list[tuple[float, int]]] = [[] for _ in range(num_seats)]
+
+    @property
+    def done(self) -> bool:
+        """Whether every agent has played as many episodes as count."""
+        return all(len(finished) == self._most for finished in self._finished)
 
     def act(self) -> Chosen:
         """The best actions of all whose turn it is."""
@@ -104,7 +114,8 @@ class _Players:
         playing = self._lengths > 0
         self._returns[playing] += step.rewards[playing]
         for seat in np.flatnonzero(playing & (step.terminated | step.truncated)).tolist():
-            self._finished[seat].append((float(self._returns[seat]), int(self._lengths[seat])))
+            if len(self._finished[seat]) < self._most:
+                self._finished[seat].append((float(self._returns[seat]), int(self._lengths[seat])))
             self._returns[seat], self._lengths[seat] = 0.0, 0
         self.seating.step(step)
 

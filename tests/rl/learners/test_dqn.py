@@ -60,9 +60,9 @@ def values(learner: DQNLearner, observations: NDArray[np.generic], network: str)
     return found
 
 
-def parted(**settings: float | bool) -> DQNLearner:
+def parted(*, double: bool) -> DQNLearner:
     """A learner whose target has fallen behind."""
-    learner = DQNLearner(SPEC, target_every=None, lr=3e-2, **settings)
+    learner = DQNLearner(SPEC, target_every=None, lr=3e-2, double=double)
     for seed in range(20):
         learner.update(samples(seed))
     return learner
@@ -168,11 +168,11 @@ def test_sch_04_a_learner_that_trains_every_tenth_step_updates_its_target_in_tim
     learner = DQNLearner(SPEC, target_every=25)
     copied = []
     for seed in range(10):
-        report = learner.update(samples(seed, new_env_steps=10))
+        learner.update(samples(seed, new_env_steps=10))
         copied.append(target_is_online(learner))
     # Due at 25, 50, 75 and 100.
     assert copied == [False, False, True, False, True, False, False, True, False, True]
-    assert report.metrics["target_updates"] == 4
+    assert learner.state()["target_updates"] == 4
 
 
 def test_b58_updates_without_new_steps_do_not_update_the_target() -> None:
