@@ -37,13 +37,13 @@ class A2CConfig:
     """Lambda of GAE: 0 trusts the value function, 1 the sampled returns, as in the paper."""
     lr: float = 2e-3
     """Adam's learning rate."""
-    anneal_steps: int | None = None
+    anneal_steps: int | None = 300_000
     """Environment steps over which the learning rate falls to 0; None keeps it."""
     value_coef: float = 0.5
     """Weight of the value loss."""
     entropy_coef: float = 0.0
     """Weight of the entropy bonus."""
-    normalise_advantages: bool = False
+    normalise_advantages: bool = True
     """Scale the advantages of every worker's steps to mean 0 and deviation 1."""
     max_grad_norm: float | None = 0.5
     """Norm to which gradients are clipped; None leaves them."""
@@ -55,7 +55,7 @@ class A2CConfig:
     """Whether policy and value share their hidden layers."""
     normalise_observations: bool = False
     """Scale observations by running statistics, which travel with the weights."""
-    normalise_rewards: bool = False
+    normalise_rewards: bool = True
     """Scale rewards by the running deviation of the discounted return."""
     seed: int = 0
     """From which every worker, environment and network gets a stream of its own."""

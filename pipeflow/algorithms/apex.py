@@ -33,17 +33,19 @@ class ApexConfig:
     """Vector steps that a worker takes for each item."""
     sync_every: int = 2
     """Stored items from one sending of weights to the workers to the next."""
+    intensity: float = 32.0
+    """Rows trained on for every environment step that is stored."""
     replays: int = 2
     """Replay actors, which are filled evenly and sampled alike."""
     capacity: int = 100_000
     """Transitions that all of them hold together."""
     learning_starts: int = 1000
     """Environment steps stored in all of them together before the first update."""
-    batch_size: int = 128
+    batch_size: int = 64
     """Rows of an update."""
     gamma: float = 0.99
     """Discount of a reward one step later."""
-    n_step: int = 3
+    n_step: int = 5
     """Rewards that are summed before a value is trusted."""
     epsilon_base: float = 0.4
     """Share of random actions of the environment that explores most."""
@@ -55,7 +57,7 @@ class ApexConfig:
     """How much of the bias importance weights take back."""
     lr: float = 1e-3
     """Adam's learning rate."""
-    target_every: int = 100
+    target_every: int = 128
     """Updates from one target network to the next."""
     max_grad_norm: float | None = 10.0
     """Norm to which gradients are clipped; None leaves them."""
@@ -77,6 +79,9 @@ class ApexConfig:
             if getattr(self, name) < 1:
                 message = f"{name} must be at least 1, got {getattr(self, name)}"
                 raise ValueError(message)
+        if self.intensity <= 0.0:
+            message = f"intensity must be positive, got {self.intensity}"
+            raise ValueError(message)
         for name in ("capacity", "learning_starts"):
             if getattr(self, name) < self.replays:
                 message = (
@@ -86,7 +91,7 @@ class ApexConfig:
 
 
 def apex(config: ApexConfig) -> Stream[TDReport]:
-    """Ape-X's plan: storing, sampling and learning go on at the same time, each as fast as it can."""
+    """Ape-X's plan: rollouts, replay and learner run at the same time, storing and training in proportion."""
     policy = policy_of(config)
     workers = actors(
         EpsilonGreedyWorker, config.workers, config.env, policy, num_envs=config.num_envs,
@@ -115,7 +120,7 @@ def apex(config: ApexConfig) -> Stream[TDReport]:
         | gather_async(2).with_source()
         | learner.stage(DQNLearner.update).max_in_flight(2)
     ).reply(ReplayBuffer.update_priorities, lambda report: report.priorities)
-    return store & (train | update_target(learner, every=config.target_every))
+    return (store & (train | update_target(learner, every=config.target_every))).by_steps(1, config.intensity)
 
 
 def policy_of(config: ApexConfig) -> ActionValueSpec:

@@ -31,7 +31,7 @@ class DQNConfig:
     """Rollout workers, each an actor of its own."""
     num_envs: int = 8
     """Environments that a worker steps as one."""
-    fragment_length: int = 8
+    fragment_length: int = 32
     """Vector steps that a worker takes between updates."""
     intensity: float = 32.0
     """Rows trained on for every environment step that is stored."""
@@ -43,7 +43,7 @@ class DQNConfig:
     """Rows of an update."""
     gamma: float = 0.99
     """Discount of a reward one step later."""
-    n_step: int = 1
+    n_step: int = 5
     """Rewards that are summed before a value is trusted."""
     double: bool = True
     """Let the online network choose the action whose value the target network gives."""
@@ -61,19 +61,19 @@ class DQNConfig:
     """Share of random actions at first."""
     epsilon_final: float = 0.04
     """Share of random actions in the end."""
-    epsilon_steps: int = 10_000
+    epsilon_steps: int = 8_000
     """Environment steps, of all workers, over which it falls."""
     lr: float = 1e-3
     """Adam's learning rate."""
     anneal_steps: int | None = None
     """Environment steps over which the learning rate falls to 0; None keeps it."""
-    target_every: int = 500
+    target_every: int = 256
     """Environment steps from one target network to the next."""
     tau: float = 1.0
     """How far the target network moves then; 1 copies."""
     max_grad_norm: float | None = 10.0
     """Norm to which gradients are clipped; None leaves them."""
-    hidden: tuple[int, ...] = (64, 64)
+    hidden: tuple[int, ...] = (128, 128)
     """Widths of the network's hidden layers."""
     activation: Activation = "relu"
     """Nonlinearity between them."""

@@ -1,14 +1,15 @@
 """IMPALA (Espeholt et al. 2018): workers never wait, and the learner corrects for the age of their weights.
 
-Reads top to bottom: the configuration, then the plan. The loss is `pipeflow.rl.learners.impala`'s. How fragments
-become batches is a function of its own, since APPO (`pipeflow.algorithms.appo`) has the same.
+Reads top to bottom: the configuration, then the plan. The loss is `pipeflow.rl.learners.impala`'s. The
+workers, and how their fragments become batches, are functions of their own, since APPO
+(`pipeflow.algorithms.appo`) has the same.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from pipeflow.dsl import Stream, actors, batch, gather_async, sync_weights
+from pipeflow.dsl import Actors, Stream, actors, batch, gather_async, sync_weights
 from pipeflow.rl.batches import Report, Trajectories
 from pipeflow.rl.environments import EnvSpec
 from pipeflow.rl.fragments import Aggregator, mix_in_replay
@@ -99,24 +100,28 @@ class IMPALAConfig:
 
 def impala(config: IMPALAConfig) -> Stream[Report]:
     """IMPALA's plan: fragments as they come, one update a batch, new weights to all workers every few updates."""
-    policy = policy_of(config)
-    workers = actors(
-        RolloutWorker, config.workers, config.env, policy, num_envs=config.num_envs,
-        fragment_length=config.fragment_length, seed=config.seed, gamma=config.gamma,
-        normalise_observations=config.normalise_observations, normalise_rewards=config.normalise_rewards,
-        threads=config.threads,
-    )  # fmt: skip
+    workers = workers_of(config)
     learner = actors(
-        IMPALALearner, 1, policy, targets=VTraceSettings(config.gamma, config.rho_clip, config.c_clip),
-        lr=learning_rate_of(config), value_coef=config.value_coef, entropy_coef=config.entropy_coef,
-        normalise=config.normalise_advantages, max_grad_norm=config.max_grad_norm, seed=config.seed,
-        device=config.device, threads=config.threads,
+        IMPALALearner, 1, policy_of(config), lr=learning_rate_of(config),
+        targets=VTraceSettings(config.gamma, config.rho_clip, config.c_clip), value_coef=config.value_coef,
+        entropy_coef=config.entropy_coef, normalise=config.normalise_advantages,
+        max_grad_norm=config.max_grad_norm, seed=config.seed, device=config.device, threads=config.threads,
     )  # fmt: skip
     return (
         batches_of(workers.produce(RolloutWorker.sample) | gather_async(config.in_flight), config)
         | learner.stage(IMPALALearner.update).max_in_flight(config.queue)
         | sync_weights(learner, workers, every=config.broadcast_every)
     )
+
+
+def workers_of(config: IMPALAConfig) -> Actors[RolloutWorker]:
+    """The workers."""
+    return actors(
+        RolloutWorker, config.workers, config.env, policy_of(config), num_envs=config.num_envs,
+        fragment_length=config.fragment_length, seed=config.seed, gamma=config.gamma,
+        normalise_observations=config.normalise_observations, normalise_rewards=config.normalise_rewards,
+        threads=config.threads,
+    )  # fmt: skip
 
 
 def batches_of(fragments: Stream[Trajectories], config: IMPALAConfig) -> Stream[Trajectories]:

@@ -18,7 +18,7 @@ from pipeflow.rl.learners.dqn import DQNLearner
 from pipeflow.rl.learners.ppo import PPOLearner
 from pipeflow.rl.multi_agent.batches import MultiAgentTrajectories
 from pipeflow.rl.multi_agent.cartpole import MULTI_AGENT_CARTPOLE
-from pipeflow.rl.multi_agent.environments import MultiAgentEnvSpec
+from pipeflow.rl.multi_agent.environments import AgentSpaces, MultiAgentEnvSpec
 from pipeflow.rl.multi_agent.evaluation import evaluate_multi_agent
 from pipeflow.rl.multi_agent.operators import select, sync_policy_weights
 from pipeflow.rl.multi_agent.policy_map import PolicyMap
@@ -142,14 +142,14 @@ def two_trainers(config: TwoTrainersConfig) -> Stream[Report | TDReport]:
 
 
 def ppo_policy_of(config: TwoTrainersConfig) -> PolicySpec:
-    """The policy that PPO trains."""
-    spaces = next(its for agent, its in config.env.spaces().items() if agent not in config.dqn_agents)
+    """The policy that PPO trains. Raises ValueError if no agent is left for it."""
+    spaces = _spaces(config, "ppo")
     return PolicySpec(spaces.observations, spaces.actions, hidden=config.hidden)
 
 
 def dqn_policy_of(config: TwoTrainersConfig) -> ActionValueSpec:
-    """The network that DQN trains."""
-    spaces = config.env.spaces()[config.dqn_agents[0]]
+    """The network that DQN trains. Raises ValueError if `dqn_agents` names none of the agents."""
+    spaces = _spaces(config, "dqn")
     return ActionValueSpec(spaces.observations, spaces.actions, hidden=config.hidden)
 
 
@@ -166,9 +166,21 @@ def play(config: TwoTrainersConfig, weights: Sequence[Weights], episodes: int, s
 
     Raises ValueError if no episode is asked for.
     """
-    by_policy = dict(zip(("ppo", "dqn"), weights, strict=True))
+    by_policy: dict[str, Weights] = dict(zip(("ppo", "dqn"), weights, strict=True))
     played = evaluate_multi_agent(config.env, policies_of(config), by_policy, episodes, seed).by_policy
     return min(played.values(), key=lambda stats: stats.mean_return)
+
+
+def _spaces(config: TwoTrainersConfig, policy: str) -> AgentSpaces:
+    """The spaces of the agents of one of the policies, all of which share them."""
+    agents, dqn_agents = config.env.spaces(), frozenset(config.dqn_agents)
+    found = [spaces for agent, spaces in agents.items() if _trained_by(dqn_agents, agent) == policy]
+    if not found:
+        message = (
+            f"no agent is left for {policy}: dqn_agents is {config.dqn_agents}, and all are {tuple(agents)}"
+        )
+        raise ValueError(message)
+    return found[0]
 
 
 def _trained_by(dqn_agents: frozenset[str], agent: str) -> str:

@@ -87,14 +87,22 @@ def check_own_shards(upstream: Node, group: Group, stage: str, site: Site) -> No
 
 def check_counts(branch: Node, stage: str, site: Site) -> None:
     """Refuse a stage that counts steps where the items, drained ones too, are known to have none."""
-    for node in [branch] if not branch.drained else [n for n in walk(branch) if isinstance(n, nodes.Drain)]:
-        counted = node.input if isinstance(node, nodes.Drain) else node
+    for counted in _consumed(branch):
         if not may_have(counted.item_type, "steps"):
             message = (
                 f"{site}: {stage} counts the steps of items, but {counted.name} ({counted.site}) delivers "
                 f"{show(counted.item_type)}, which has none; put a stage before it that makes batches"
             )
             raise PlanError(message)
+
+
+def _consumed(branch: Node) -> list[Node]:
+    """The nodes whose items a branch delivers or drains."""
+    if not branch.drained:
+        return [branch]
+    if isinstance(branch, nodes.Drain):
+        return [branch.input]
+    return [node for inner in branch.inputs for node in _consumed(inner)]
 
 
 def check_rounds(upstream: Node, mode: nodes.GatherMode, gather: str, site: Site) -> None:

@@ -157,4 +157,5 @@ def _reading(
         input=node,
         factory=functools.partial(state, function),
         reads=True,
+        passes_turn=state is Filtering,
     )

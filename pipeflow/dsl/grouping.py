@@ -215,7 +215,7 @@ class _Shuffling:
 
     def push(self, item: object, /) -> Iterable[object]:
         self._items.append(item)
-        return (self._drawn(),) if len(self._items) > self._buffer else ()
+        return (self._drawn(),) if len(self._items) >= self._buffer else ()
 
     def finish(self) -> Iterable[object]:
         return [self._drawn() for _ in range(len(self._items))]

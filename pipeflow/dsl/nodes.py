@@ -199,11 +199,15 @@ class Concat(Expand):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Gate(OneInput):
-    """Keeps items or drops them. A gate that does not read its items leaves them where they are."""
+    """Keeps items or drops them. A gate that does not read its items leaves them where they are.
+
+    With `passes_turn` what it drops passes the turn of a union: it may wait for what another branch does.
+    """
 
     keeps_source: ClassVar[bool] = True
     factory: Callable[[], Gating]
     reads: bool
+    passes_turn: bool = False
 
 
 GatherMode = Literal["sync", "rounds", "async"]

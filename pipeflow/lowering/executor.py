@@ -30,6 +30,11 @@ from pipeflow.lowering.stats import Meter, NodeStats, RunStats
 from pipeflow.semantics.events import Closed, Purpose, Stopped
 
 
+# A filter that rejects everything never waits: after so many answers without an item the executor looks what else
+# has finished.
+_PASSES_UNHEARD = 64
+
+
 class _Purpose(NamedTuple):
     """Whom an outstanding call is for: its node, and the program that it runs, if it runs one."""
 
@@ -84,6 +89,7 @@ class Executor:
         """The plan's items."""
         self.start()
         assert self._cursor is not None
+        passes = 0
         while True:
             self._alarm = math.inf
             found = self._cursor.poll()
@@ -97,6 +103,10 @@ class Executor:
                     self.look()
                 else:
                     self._wait()
+            else:
+                passes += 1
+                if passes % _PASSES_UNHEARD == 0:
+                    self.look()
 
     def ask(self, group: Group, method: Callable[..., object]) -> list[object]:
         """What the method returns on every actor of a group, in order."""

@@ -18,7 +18,9 @@ class Signal(enum.Enum):
     NOT_READY = enum.auto()
     """The source has nothing until something else moves; a union passes the turn."""
     PASS = enum.auto()
-    """Something moved and no item came of it, for instance a filter's rejection: ask again."""
+    """Something moved and no item came of it, such as a list that is not full yet: ask again."""
+    REJECTED = enum.auto()
+    """A filter rejected an item, and may do so until something else moves: a union passes the turn; else as PASS."""
     DRAINED = enum.auto()
     """An item was consumed by a drain: it counts as a turn, and nothing is delivered."""
     DONE = enum.auto()

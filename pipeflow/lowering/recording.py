@@ -119,7 +119,7 @@ class Recorder:
             )
         elif found is Signal.DRAINED:
             self.record(events.Drained(node))
-        elif found is Signal.NOT_READY:
+        elif found in (Signal.NOT_READY, Signal.REJECTED):
             self.record(events.NothingReady(node))
         elif found is Signal.DONE:
             self.record(events.Ended(node))

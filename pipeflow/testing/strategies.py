@@ -177,7 +177,9 @@ class _Writer:
         return [*found, *self._faulty()]
 
     def _placed(self, group: str, method: str) -> str:
-        placed = f"{self._group(group)}.stage({method})" + self._one_of(["", "", ".repeat(2)"])
+        placed = f"{self._group(group)}.stage({method})"
+        if not method.endswith("_all") and self._rarely():
+            placed += ".repeat(2)"
         in_flight = self._number(1, 3)
         if in_flight > 1:
             placed += f".max_in_flight({in_flight})"
@@ -229,26 +231,20 @@ class _Writer:
         """A stream whose items go back, as messages, to the workers that they came from."""
         self._left -= 1
         mode = self._one_of(["gather_sync()", "gather_async()", "gather_async(2)"])
-        number = self._number(2, 3)
-        steps, message, rest = self._one_of(
-            [
-                (lambda s: s, "as_weights", ""),
-                (lambda s: f"{s} | {self._placed('learner', 'Learner.update')}", "as_weights", ""),
-                (lambda s: f"{s} | batch({number})", "total_as_weights", " | total"),
-                (
-                    lambda s: f"{s} | batch({number}) | {self._placed('learner', 'Learner.update_all')}",
-                    "as_weights",
-                    "",
-                ),
-                (
-                    lambda s: f"{s} | concat({number}) | {self._placed('learner', 'Learner.update')}",
-                    "as_weights",
-                    "",
-                ),
-                (lambda s: f"{s} | buffer(1) | concat({number})", "as_weights", ""),
-            ]
-        )
-        sourced = steps(f"({parallel}).map(Counted) | {mode}.with_source()")
+        size = self._number(2, 3)
+        middles: list[Callable[[], str]] = [
+            lambda: "",
+            lambda: f" | {self._placed('learner', 'Learner.update')}",
+            lambda: f" | batch({size}) | {self._placed('learner', 'Learner.update_all')}",
+            lambda: f" | concat({size}) | {self._placed('learner', 'Learner.update')}",
+            lambda: f" | buffer(1) | concat({size})",
+            lambda: f" | batch({size})",
+        ]
+        middle = self._one_of(middles)()
+        # Lists go to the workers as one number, and on as another.
+        listed = middle.endswith(f"batch({size})")
+        message, rest = ("total_as_weights", " | total") if listed else ("as_weights", "")
+        sourced = f"({parallel}).map(Counted) | {mode}.with_source(){middle}"
         if self._one_of([False, True]):
             return f"({sourced}).reply(Worker.set_weights, {message}){rest}"
         return f"{sourced} | reply_weights({self._group('learner')}{self._every()}){rest}"

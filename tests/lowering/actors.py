@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, final
 
 from typing_extensions import override
@@ -88,12 +89,59 @@ class Worker:
         return 2 * number
 
 
+class Rows(NamedTuple):
+    """A batch that counts its steps, and says what it is of."""
+
+    steps: int
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class Rolled:
+    """What a `Roller` makes; can be joined."""
+
+    steps: int
+
+    @classmethod
+    def concatenate(cls, items: Sequence[Rolled], /) -> Rolled:
+        """One with the steps of all."""
+        return cls(sum(item.steps for item in items))
+
+
+@final
+class Roller:
+    """Makes batches of three steps."""
+
+    def roll(self) -> Rolled:
+        """The next batch."""
+        return Rolled(3)
+
+
+@final
+class RowStore:
+    """A replay buffer of rows: gives nothing before it holds `warm` steps."""
+
+    def __init__(self, warm: int) -> None:
+        self._held = 0
+        self._warm = warm
+
+    def add(self, rows: Rows) -> Rows:
+        """Keep rows and pass them on."""
+        self._held += rows.steps
+        return rows
+
+    def sample(self) -> Rows | NotReady:
+        """Four rows."""
+        return NotReady() if self._held < self._warm else Rows(4, "replayed")
+
+
 @final
 class Learner:
     """Its weights are the number of its updates."""
 
     def __init__(self) -> None:
         self._version = 0
+        self._targets: list[int] = []
 
     def update(self, sample: Sample) -> Sample:
         """Learn from a sample and pass it on."""
@@ -108,6 +156,14 @@ class Learner:
     def weights(self) -> int:
         """The version."""
         return self._version
+
+    def update_target(self) -> None:
+        """The target is what the weights are now."""
+        self._targets.append(self._version)
+
+    def targets(self) -> list[int]:
+        """Every version that was the target."""
+        return self._targets
 
 
 @final
@@ -179,10 +235,32 @@ class Arithmetic:
         time.sleep((number * 7 % 5) * 0.004)
         return number
 
+    def held_up_by_first(self, number: int) -> tuple[int, int]:
+        """As `where`; the first number takes long."""
+        time.sleep(0.5 if number == 0 else 0.0)
+        return self.where(number)
+
     def late_if_first(self, number: int) -> int:
         """The number; the first one takes so long that all others could overtake it."""
         time.sleep(0.3 if number == 0 else 0.001)
         return number
+
+
+@final
+class Averager:
+    """A worker of an all-reduce: its gradient is its index plus all that was applied so far."""
+
+    def __init__(self) -> None:
+        self._sum = 0.0
+
+    def gradient(self) -> float:
+        """The next gradient."""
+        return current_shard() + self._sum
+
+    def apply(self, gradient: float) -> float:
+        """Apply a gradient; the sum of all."""
+        self._sum += gradient
+        return self._sum
 
 
 @final
@@ -321,6 +399,10 @@ class Sealer:
     def open(self, item: Sealed) -> int:
         """The number inside."""
         return item.number
+
+    def join(self, items: list[Sealed]) -> Sealed:
+        """One item with the sum of the numbers, sealed again."""
+        return Sealed.concatenate(items)
 
     def open_all(self, items: list[Sealed]) -> list[int]:
         """The numbers inside."""

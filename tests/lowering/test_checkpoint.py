@@ -12,19 +12,35 @@ from pipeflow import (
     Stream,
     actors,
     batch,
+    buffer,
     concat,
     drain,
     every,
     from_items,
     from_shards,
     gather_async,
+    gather_rounds,
     gather_sync,
+    once_per_steps,
+    reply_weights,
+    shuffle,
     sync_weights,
     take,
+    throttle,
 )
 from pipeflow.lowering.engine import Engine
 from pipeflow.lowering.engines.inline import InlineEngine
 from pipeflow.lowering.engines.sim import Sim
+
+
+class Steps:
+    def __init__(self, steps: int) -> None:
+        self.steps = steps
+
+    @classmethod
+    def concatenate(cls, items: object) -> Steps:
+        assert isinstance(items, list)
+        return cls(sum(item.steps for item in items))
 
 
 class Worker:
@@ -38,6 +54,10 @@ class Worker:
 
     def set_weights(self, weights: int, /) -> None:
         self._weights = weights
+
+    def add(self, number: int) -> int:
+        self._made += number
+        return self._made
 
 
 class Learner:
@@ -72,6 +92,52 @@ def shared() -> Stream[object]:
     return (left & pairs & stored).round_robin(2, 1, 1)
 
 
+def spread() -> Stream[object]:
+    """What runs ahead, what goes by the clock, pairs, an order of chance, and actors that are fed."""
+    workers = actors(Worker, 2)
+    rounds = (
+        workers.produce(Worker.sample)
+        | gather_rounds()
+        | workers.broadcast()
+        | sum
+        | workers.stage(Worker.add)
+        | gather_sync()
+        | buffer(2)
+        | throttle(0.002)
+        | take(10)
+    )
+    return rounds.zip(from_items(list(range(20))) | shuffle(4, seed=2))
+
+
+def counted() -> Stream[object]:
+    """Branches by their steps, a gate that counts them, and weights to the sources of what was joined."""
+    workers, learner = actors(Worker, 2), actors(Learner, 1)
+    sampled = (
+        workers.produce(Worker.sample)
+        | gather_async(2).with_source()
+        | batch(3)
+        | learner.stage(Learner.update)
+        | reply_weights(learner, every=2)
+        | weighed
+        | take(8)
+    )
+    others = from_items([Steps(number % 4 + 1) for number in range(20)]) | once_per_steps(3)
+    return (sampled & others).by_steps(2, 1) | steps_of
+
+
+def weighed(update: tuple[int, list[int]]) -> Steps:
+    return Steps(update[0] % 3 + 1)
+
+
+def steps_of(item: Steps) -> int:
+    return item.steps
+
+
+def prioritised() -> Stream[object]:
+    urgent = from_shards([[1, 2, 3], [4, 5]]) | gather_async(2)
+    return (urgent & (from_items(list(range(-9, 0))) | batch(2))).prioritised()
+
+
 def engines() -> Iterator[Engine]:
     yield InlineEngine()
     for seed in range(5):
@@ -85,7 +151,9 @@ def engine(index: int) -> Engine:
 @pytest.mark.parametrize("index", range(6))
 @pytest.mark.parametrize("delivered", [0, 1, 4, 8])
 @pytest.mark.parametrize(
-    "plan", [training(None), training(1), training(2), shared()], ids=["sync", "async 1", "async 2", "shared"]
+    "plan",
+    [training(None), training(1), training(2), shared(), spread(), counted(), prioritised()],
+    ids=["sync", "async 1", "async 2", "shared", "spread", "counted", "prioritised"],
 )
 def test_law_22_the_items_after_it_are_those_of_the_unbroken_run(
     plan: Stream[object], delivered: int, index: int
@@ -136,13 +204,3 @@ def test_concat_keeps_what_it_holds() -> None:
         checkpoint = run.checkpoint()
         whole = [item.steps for item in run]
     assert [item.steps for item in plan.run(resume=checkpoint)] == whole == [9, 5]
-
-
-class Steps:
-    def __init__(self, steps: int) -> None:
-        self.steps = steps
-
-    @classmethod
-    def concatenate(cls, items: object) -> Steps:
-        assert isinstance(items, list)
-        return cls(sum(item.steps for item in items))

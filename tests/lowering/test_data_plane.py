@@ -19,6 +19,7 @@ from pipeflow.dsl import (
     StageError,
     actors,
     batch,
+    buffer,
     concat,
     every,
     from_items,
@@ -26,6 +27,7 @@ from pipeflow.dsl import (
     gather_async,
     gather_rounds,
     gather_sync,
+    reply_weights,
     stage,
     sync_weights,
     take,
@@ -57,6 +59,60 @@ def test_a_round_goes_to_the_next_actor_by_reference(ray_runtime: None) -> None:
     makers, taker = actors(Sealer, 2, os.getpid()), actors(Sealer, 1, os.getpid())
     plan = makers.produce(Sealer.make) | gather_rounds() | taker.stage(Sealer.open_all) | take(2)
     assert list(plan.run("ray")) == [[1, 1], [2, 2]]
+
+
+@pytest.mark.ray
+def test_batches_with_their_sources_go_to_the_next_actor_by_reference(ray_runtime: None) -> None:
+    """Through a buffer, with the weights sent back to the sources alone."""
+    makers, taker = actors(Sealer, 2, os.getpid()), actors(Sealer, 1, os.getpid())
+    plan = (
+        makers.produce(Sealer.make)
+        | gather_sync().with_source()
+        | batch(3)
+        | buffer(2)
+        | taker.stage(Sealer.open_all)
+        | reply_weights(taker)
+        | take(2)
+    )
+    with plan.run("ray") as run:
+        assert list(run) == [[1, 1, 2], [2, 3, 3]]
+        assert run.ask(makers, Sealer.taken) == [-1, -1]
+
+
+@pytest.mark.ray
+def test_aggregators_hand_on_by_reference(ray_runtime: None) -> None:
+    makers, pool, taker = (actors(Sealer, count, os.getpid()) for count in (2, 2, 1))
+    plan = (
+        makers.produce(Sealer.make)
+        | gather_sync()
+        | batch(2)
+        | pool.stage(Sealer.join).max_in_flight(2)
+        | taker.stage(Sealer.open)
+        | take(3)
+    )
+    assert list(plan.run("ray")) == [2, 4, 6]
+
+
+@pytest.mark.ray
+def test_an_all_reduce_passes_references_around_and_the_driver_reads_none(ray_runtime: None) -> None:
+    makers = actors(Sealer, 2, os.getpid())
+    plan = (
+        makers.produce(Sealer.make)
+        | gather_rounds()
+        | makers.broadcast()
+        | Sealed.concatenate
+        | makers.stage(Sealer.open)
+        | gather_rounds()
+        | take(2)
+    )
+    assert list(plan.run("ray")) == [[2, 2], [4, 4]]
+
+
+@pytest.mark.ray
+def test_scattered_items_are_handed_on_by_reference(ray_runtime: None) -> None:
+    makers, pool = actors(Sealer, 1, os.getpid()), actors(Sealer, 2, os.getpid())
+    plan = makers.produce(Sealer.make) | gather_async(2) | pool.scatter() | pool.stage(Sealer.open)
+    assert list((plan | gather_sync() | take(4)).run("ray")) == [1, 2, 3, 4]
 
 
 @pytest.mark.ray

@@ -42,7 +42,7 @@ def test_b43_a_prefix_that_reaches_the_total_finds_the_last_leaf_that_is_not_0()
 
 def test_b44_thousands_of_equal_leaves_are_each_found_in_their_own_place() -> None:
     leaves = tree(*[0.1] * 10_000)
-    prefixes = (np.arange(10_000) + 0.5) * (leaves.total / 10_000)
+    prefixes = np.linspace(0.05, leaves.total - 0.05, 10_000)
     np.testing.assert_array_equal(leaves.find(prefixes), np.arange(10_000))
 
 
@@ -58,7 +58,7 @@ def test_finds_what_running_sums_find(leaves: list[int], root: int, shares: list
         patch.setattr("pipeflow.rl.sum_tree._ROOT_CHILDREN", root)  # so that small trees have levels
         made = tree(*map(float, leaves))
     array = made.leaves()
-    prefixes = np.array(shares, np.float64) * np.float64(made.total)
+    prefixes: NDArray[np.float64] = np.array([share * made.total for share in shares], np.float64)
     assert made.total == sum(leaves)
     assert made.minimum == min(leaf for leaf in leaves if leaf)
     assert made.find(prefixes).tolist() == [found_one_by_one(array, prefix) for prefix in prefixes]

@@ -149,6 +149,7 @@ class GateCursor(OneInputCursor):
         super().__init__(executor, node, upstream)
         self._gate = self._called(node.factory)
         self._reads = node.reads
+        self._dropped = Signal.REJECTED if node.passes_turn else Signal.PASS
         self._closed = False
 
     @override
@@ -165,4 +166,4 @@ class GateCursor(OneInputCursor):
         if self._called(self._gate.admit, item):
             return found
         self._drop(found)
-        return Signal.PASS
+        return self._dropped

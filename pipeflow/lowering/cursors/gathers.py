@@ -96,7 +96,7 @@ class SyncGatherCursor(_GatherCursor):
                 return self._wait_for_sources()
             else:
                 first.ask()
-                return Signal.PASS
+                return found
 
     def _last_round(self) -> Item | Signal:
         collected, self._collected = tuple(self._collected), []
@@ -117,11 +117,15 @@ class AsyncGatherCursor(_GatherCursor):
     def _poll(self) -> Item | Signal:
         self._ask()
         ready = [s for s in self._shards if s.calls and s.calls[0].reply is not None and self._in_time(s)]
+        rejected = False
         for shard in sorted(ready, key=lambda shard: shard.calls[0].finished):
             found = shard.head()
             if isinstance(found, Item):
                 return self._taken(found)
+            rejected |= found is Signal.REJECTED
         self._ask()  # a shard whose call came to nothing waits for no other
+        if rejected:
+            return Signal.REJECTED
         if any(shard.calls for shard in self._shards):
             return Signal.PENDING
         if self._stopped or all(shard.ended for shard in self._shards):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from typing_extensions import override
@@ -62,7 +62,8 @@ class ZipCursor(Cursor):
             if self.executor.recorder is not None:
                 self.taken = [left, right]
             return Item((self.executor.delivered(left), self.executor.delivered(right)))
-        return next((found for found in (Signal.PASS, Signal.PENDING) if found in missing), Signal.NOT_READY)
+        nothing = (Signal.PASS, Signal.REJECTED, Signal.PENDING)
+        return next((found for found in nothing if found in missing), Signal.NOT_READY)
 
     def _end(self) -> Signal:
         self._ended = True
@@ -107,7 +108,7 @@ class UnionCursor(Cursor):
 
 
 class RoundRobinCursor(UnionCursor):
-    """Serves the branches in turns by weight (law 11); a branch that is not ready passes its turn."""
+    """Serves the branches in turns by weight (law 11); a branch that has nothing for now passes its turn."""
 
     def __init__(self, executor: Executor, node: nodes.Union, branches: Sequence[Cursor]) -> None:
         super().__init__(executor, node, branches)
@@ -115,7 +116,7 @@ class RoundRobinCursor(UnionCursor):
 
     @override
     def _poll(self) -> Item | Signal:
-        passed = 0
+        passed: list[Signal] = []
         while self._live:
             branch = self._live[self._turn]
             found = branch.poll()
@@ -129,11 +130,11 @@ class RoundRobinCursor(UnionCursor):
                 case Signal.DONE:
                     self._served = 0
                     self._ended(branch)
-                case Signal.NOT_READY:
+                case Signal.NOT_READY | Signal.REJECTED:
                     self._next_turn()
-                    passed += 1
-                    if passed >= len(self._live):
-                        return found
+                    passed.append(found)
+                    if len(passed) >= len(self._live):
+                        return _nothing_of(passed)
                 case _:
                     return found
         return Signal.DONE
@@ -149,7 +150,7 @@ class RoundRobinCursor(UnionCursor):
 
 
 class ByStepsCursor(UnionCursor):
-    """Serves the branch that is furthest behind in steps for its weight; one that is not ready is owed nothing."""
+    """Serves the branch that is furthest behind in steps for its weight; one that has nothing is owed nothing."""
 
     def __init__(self, executor: Executor, node: nodes.Union, branches: Sequence[Cursor]) -> None:
         super().__init__(executor, node, branches)
@@ -158,7 +159,7 @@ class ByStepsCursor(UnionCursor):
 
     @override
     def _poll(self) -> Item | Signal:
-        passed: set[Cursor] = set()
+        passed: dict[Cursor, Signal] = {}
         while len(passed) < len(self._live):
             branch = min((b for b in self._live if b not in passed), key=lambda b: self._served[b])
             found = branch.poll()
@@ -173,11 +174,12 @@ class ByStepsCursor(UnionCursor):
                     return self._drained((branch,))
                 case Signal.DONE:
                     self._ended(branch)
-                case Signal.NOT_READY:
-                    passed.add(branch)
+                    passed.clear()  # something moved
+                case Signal.NOT_READY | Signal.REJECTED:
+                    passed[branch] = found
                 case _:
                     return found
-        return Signal.NOT_READY if self._live else Signal.DONE
+        return _nothing_of(passed.values()) if self._live else Signal.DONE
 
     def _count(self, branch: Cursor, *items: Item) -> None:
         for item in items:
@@ -186,7 +188,7 @@ class ByStepsCursor(UnionCursor):
             if self.executor.recorder is not None:
                 self.executor.recorder.counted(self, branch, item, steps)
 
-    def _forgive(self, passed: set[Cursor]) -> None:
+    def _forgive(self, passed: Collection[Cursor]) -> None:
         """A branch that had nothing is now as far as the one that is furthest behind of those that had."""
         behind = min(self._served[branch] for branch in self._live if branch not in passed)
         for branch in passed:
@@ -198,8 +200,8 @@ class PrioritisedCursor(UnionCursor):
 
     def __init__(self, executor: Executor, node: nodes.Union, branches: Sequence[Cursor]) -> None:
         super().__init__(executor, node, branches)
-        # Whether a branch was served last that stands behind one with calls under way: where it never waits, nobody
-        # else would hear that they have finished.
+        # Whether it last moved a branch behind one with calls under way. Where that branch never waits, nobody
+        # would hear that the calls have finished.
         self._overtook = False
 
     @override
@@ -220,9 +222,8 @@ class PrioritisedCursor(UnionCursor):
                 self._ended(branch)
                 return Signal.PASS if self._live else Signal.DONE
             answers.add(found)
-        if not self._live:
-            return Signal.DONE
-        return Signal.PENDING if Signal.PENDING in answers else Signal.NOT_READY
+        self._overtook = False
+        return _nothing_of(answers) if self._live else Signal.DONE
 
 
 class AsyncUnionCursor(UnionCursor):
@@ -237,8 +238,9 @@ class AsyncUnionCursor(UnionCursor):
     @override
     def _poll(self) -> Item | Signal:
         self._look()
-        moved = pending = False
+        moved = False
         drained: list[Cursor] = []
+        nothing: list[Signal] = []
         first = self._turn
         for branch in [*self._live[first:], *self._live[:first]]:
             found = branch.poll()
@@ -254,16 +256,15 @@ class AsyncUnionCursor(UnionCursor):
                     drained.append(branch)
                 case Signal.PASS:
                     moved = True
-                case Signal.PENDING:
-                    pending = True
                 case _:
-                    pass
+                    nothing.append(found)
         if not self._live:
             return Signal.DONE
-        if moved or drained:
+        if moved or drained or Signal.REJECTED in nothing:
             self._moves += 1
+        if moved or drained:
             return self._drained(drained) if drained else Signal.PASS
-        return Signal.PENDING if pending else Signal.NOT_READY
+        return _nothing_of(nothing)
 
     def _look(self) -> None:
         """Let the other branches' calls be noticed, where some could be served for ever without a wait."""
@@ -271,6 +272,12 @@ class AsyncUnionCursor(UnionCursor):
             self._looks, self._moves = self.executor.looks, 0
         elif self._moves >= len(self._live):
             self.executor.look()
+
+
+def _nothing_of(answers: Collection[Signal]) -> Signal:
+    """What a union says when its branches said these, none of which is an item: whether to ask again, or to wait."""
+    likely = (Signal.REJECTED, Signal.PENDING)
+    return next((found for found in likely if found in answers), Signal.NOT_READY)
 
 
 # `Any`: what is counted was compared with `HasSteps` where the union was written.

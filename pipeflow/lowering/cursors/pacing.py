@@ -42,7 +42,7 @@ class PaceCursor(OneInputCursor):
             self.executor.recorder.timed(self, item, now)
         if early:
             self._drop(item)
-            return Signal.PASS
+            return Signal.REJECTED
         self._next = now + self._seconds
         return item
 
@@ -70,7 +70,7 @@ class BufferCursor(OneInputCursor):
         if isinstance(found, Item):
             self._items.append(found)
         self._ended = found is Signal.DONE
-        return self._ended or isinstance(found, Item) or found is Signal.PASS
+        return self._ended or isinstance(found, Item) or found in (Signal.PASS, Signal.REJECTED)
 
     @override
     def _poll(self) -> Item | Signal:

@@ -65,7 +65,9 @@ class PlaceCursor(OneInputCursor):
             idle = self._fill()
             ready = self._ready()
             if ready is None:
-                return Signal.PENDING if self._calls and idle is not Signal.PASS else idle
+                if not self._calls:
+                    return idle
+                return Signal.PASS if idle in (Signal.PASS, Signal.REJECTED) else Signal.PENDING
             self._calls.remove(ready)
             self._load[ready.actor] -= 1
             reply = ready.call.reply

@@ -65,7 +65,11 @@ class Shard(ABC):
         return
 
     def head(self) -> Item | Signal:
-        """The shard's next item; PENDING while its call runs, PASS when it has to be asked, DONE if none comes."""
+        """The shard's next item; PENDING while its call runs, DONE if none comes.
+
+        It has to be asked again after PASS, and after REJECTED, when its call made nothing of what it took.
+        """
+        nothing = Signal.PASS
         while self.calls:
             reply = self.calls[0].reply
             if reply is None:
@@ -81,11 +85,13 @@ class Shard(ABC):
                     self.ended = True
                 case Status.NOT_READY:
                     self._not_ready_since = asked_in
+                case Status.EMPTY:
+                    nothing = Signal.REJECTED
                 case _:
                     pass
         if self.ended:
             return Signal.DONE
-        return Signal.NOT_READY if self.waits else Signal.PASS
+        return Signal.NOT_READY if self.waits else nothing
 
     def _submit(self, method: Callable[..., Answer], *args: object, given: Item | None = None) -> None:
         actor = self._actors[self._index]  # looked up anew, since it may have been restarted

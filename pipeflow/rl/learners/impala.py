@@ -84,9 +84,10 @@ class EvaluatedFragment:
         observations = np.concatenate(
             [_rows(batch.observations), batch.last_observations, batch.final_observations]
         )
-        # Nobody acts on the observations at the ends: a mask may allow nothing there, and no action is read.
         if policy.spec.observations.mask is not None:
-            observations[rows:, policy.spec.observations.mask] = 1
+            # Where nobody acts, or it does not matter how, a mask may allow nothing: that is no fault.
+            unread = np.concatenate([~_rows(batch.valid), np.ones(width + ends, np.bool_)])
+            observations[unread, policy.spec.observations.mask] = 1
         no_actions = np.zeros((width + ends, *batch.actions.shape[2:]), batch.actions.dtype)
         actions = np.concatenate([_rows(batch.actions), no_actions])
         if batch.initial_state.shape[1]:

@@ -97,11 +97,10 @@ class AgentSpaces:
 class MultiAgentEnvSpec:
     """A description of an environment with several agents, from which any process can make it.
 
-    env: a class or factory that cloudpickle can send, its name, such as "package.module:Class", or the name of one
-    of PettingZoo's modules, such as "mpe2.simple_spread_v3", whose `parallel_env` makes it. (For PettingZoo's other
-    API, in which agents act one after the other, pass a factory that converts with
-    `pettingzoo.utils.aec_to_parallel`.) kwargs: for its
-    constructor.
+    env: a class or factory that cloudpickle can send, its name, such as "package.module:Class", or the name of
+    one of PettingZoo's modules, such as "mpe2.simple_spread_v3", whose `parallel_env` makes it. (For PettingZoo's
+    other API, in which agents act one after the other, pass a factory that converts with
+    `pettingzoo.utils.aec_to_parallel`.) kwargs: for its constructor.
     """
 
     env: str | Callable[..., MultiAgentEnvironment]
@@ -281,7 +280,7 @@ def _named(name: str) -> Callable[..., MultiAgentEnvironment]:
     make: Callable[..., MultiAgentEnvironment] | None = getattr(found, attribute, None)
     if make is None:
         raise UnknownEnvironment(
-            f"{module!r} has no {attribute}; name one of PettingZoo's modules, or what makes the environment, as in "
-            '"package.module:Class"'
+            f"{module!r} has no {attribute}; name one of PettingZoo's modules, or what makes the environment, "
+            'as in "package.module:Class"'
         )
     return make

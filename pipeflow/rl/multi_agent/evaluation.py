@@ -81,7 +81,7 @@ def evaluate_multi_agent(
 
 
 class _Players:
-    """The agents of one policy in one copy of the environment, and what each earned in its first `episodes` episodes."""
+    """The agents of one policy in one copy of the environment; the first `episodes` episodes of each count."""
 
     def __init__(self, policy: PolicyDescription, weights: Weights, num_seats: int, episodes: int) -> None:
         self.seating = Seating(policy, num_seats)

@@ -1,7 +1,7 @@
 """The 26 laws of what a plan means, each as a checker over the trace of a run; docs/semantics.md explains them.
 
-`order`, `barriers`, `concurrency`, `sharing`, `demand`, `failure`, `engines` and `ownership` hold the laws; `law`
-says what a law is, `facts` reads a trace for them, and `names` lets two traces be compared.
+`order`, `stages`, `barriers`, `messages`, `concurrency`, `draining`, `sharing`, `demand`, `failure`, `engines`
+and `ownership` hold the laws; `law` says what a law is, `facts` reads a trace for them, and `names` lets two traces be compared.
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from pipeflow.semantics.events import Trace
-from pipeflow.semantics.laws.barriers import law_5, law_6, law_7, law_8, law_9
-from pipeflow.semantics.laws.concurrency import law_10, law_11, law_12, law_13
+from pipeflow.semantics.laws.barriers import law_5, law_6, law_7, law_8
+from pipeflow.semantics.laws.concurrency import law_10, law_11, law_12
 from pipeflow.semantics.laws.demand import law_17, law_18
+from pipeflow.semantics.laws.draining import law_13
 from pipeflow.semantics.laws.engines import law_23
 from pipeflow.semantics.laws.engines import law_23_same as law_23_same
 from pipeflow.semantics.laws.failure import law_19, law_20, law_21, law_22
@@ -19,10 +20,12 @@ from pipeflow.semantics.laws.failure import law_22_resumed as law_22_resumed
 from pipeflow.semantics.laws.law import Law as Law
 from pipeflow.semantics.laws.law import Violation as Violation
 from pipeflow.semantics.laws.law import law
-from pipeflow.semantics.laws.order import law_1, law_2, law_3, law_4
+from pipeflow.semantics.laws.messages import law_9
+from pipeflow.semantics.laws.order import law_1, law_3, law_4
 from pipeflow.semantics.laws.order import law_3_same as law_3_same
 from pipeflow.semantics.laws.ownership import law_24, law_25, law_26
 from pipeflow.semantics.laws.sharing import law_14, law_15, law_16
+from pipeflow.semantics.laws.stages import law_2
 
 LAWS: tuple[Law, ...] = (
     law(1, "Shard order", law_1),

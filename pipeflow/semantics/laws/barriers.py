@@ -1,8 +1,7 @@
-"""Laws 5 to 9: rounds and barriers, what asynchrony is bounded by, and the order of messages."""
+"""Laws 5 to 8: rounds and barriers, and what asynchrony is bounded by."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from pipeflow.dsl import nodes
@@ -36,17 +35,18 @@ def law_5(trace: Trace) -> list[Violation]:
                 if known != sorted(set(known)):
                     message = f"{facts.name(gather)} delivers a round of shards {known}; expected shard order"
                     found.append(Violation(5, message, index))
+            before = max((_done_count(facts, gather, n, shards[n], index) for n in known), default=0)
             for shard in known:
-                found += _skipped(facts, gather, shards, (previous, shard), index)
+                found += _skipped(facts, gather, shards, (previous, shard), before, index)
                 previous = shard
             if _mode(facts, gather) == "rounds" and known:
-                found += _skipped(facts, gather, shards, (previous, len(shards)), index)
+                found += _skipped(facts, gather, shards, (previous, len(shards)), before, index)
         end = facts.ended.get(gather)
         if end is not None and halted > end:
             found += [
                 Violation(5, f"{facts.name(gather)} has ended, but shard {shard} has not", end)
                 for shard, calls in enumerate(shards)
-                if not _has_ended(calls, end)
+                if not facts.shard_ended(gather, shard, calls, end)
             ]
     return found
 
@@ -74,9 +74,10 @@ def law_6(trace: Trace) -> list[Violation]:
             if not asked:
                 message = f"{name} starts shard {shard} before its consumer asked again"
                 found.append(Violation(6, message, index))
-            done = _delivered_count(shards[shard], index)
+            done = _done_count(facts, gather, shard, shards[shard], index)
             for other, calls in enumerate(shards):
-                behind = _delivered_count(calls, index) < done and not _has_ended(calls, index)
+                behind = _done_count(facts, gather, other, calls, index) < done
+                behind = behind and not facts.shard_ended(gather, other, calls, index)
                 held = other == shard and any(
                     earlier.open_at(index) for earlier in calls if earlier.index < index
                 )
@@ -144,6 +145,8 @@ def law_8(trace: Trace) -> list[Violation]:
         for index, answer in _polls(facts, gather):
             if isinstance(answer, Delivered | events.Ended) and answer.node == gather:
                 continue
+            if isinstance(answer, events.Asked) and answer.node in facts.upstream[gather]:
+                continue  # it waits for what feeds a shard
             issued = [[call for call in calls if call.index < index] for calls in shards]
             if _mode(facts, gather) == "async":
                 for shard, calls in enumerate(issued):
@@ -152,40 +155,6 @@ def law_8(trace: Trace) -> list[Violation]:
             nothing = isinstance(answer, events.NothingReady) and answer.node == gather
             if not nothing and all(call.settled_by(index) for calls in issued for call in calls):
                 found.append(Violation(8, f"{name} waits, and no shard of it is at work", index))
-    return found
-
-
-def law_9(trace: Trace) -> list[Violation]:
-    """Messages and calls to one actor take effect in the order in which the driver issued them.
-
-    A message goes out before the item that it belongs to is delivered: to every actor of the group it is sent
-    to, once each; weights at the start and after every n-th item; a reply to the one actor that the item came
-    from, once.
-
-    >>> from pipeflow import actors, from_items
-    >>> run = (from_items([1, 2]) | actors(list[int], 2).send(list[int].append)).run(record=True)
-    >>> list(run), law_9(run.trace)
-    ([1, 2], [])
-    """
-    facts = facts_of(trace)
-    found: list[Violation] = []
-    last: dict[tuple[str, int], CallFacts] = {}
-    for call in facts.calls.values():
-        if call.order == 0:
-            continue
-        before = last.get((call.called.actor, call.life))
-        if before is not None and before.order >= call.order:
-            message = (
-                f"{call.called.actor} ran call {call.called.call} before call {before.called.call}; "
-                "expected the order in which they were issued"
-            )
-            found.append(Violation(9, message, call.settled or 0))
-        last[call.called.actor, call.life] = call
-    for node, stage in enumerate(facts.nodes):
-        if isinstance(stage, nodes.Send | nodes.Reply):
-            found += _messages(facts, node, stage)
-        elif isinstance(stage, nodes.SyncWeights):
-            found += _broadcasts(facts, node, stage)
     return found
 
 
@@ -205,12 +174,10 @@ def _gathers(facts: Facts, *modes: nodes.GatherMode) -> list[int]:
     return [gather for gather in facts.shards if _mode(facts, gather) in modes]
 
 
-def _has_ended(calls: list[CallFacts], index: int) -> bool:
-    return any(call.outcome == "ended" and call.settled_by(index) for call in calls)
-
-
-def _delivered_count(calls: list[CallFacts], index: int) -> int:
-    return sum(call.delivered_by(index) for call in calls)
+def _done_count(facts: Facts, gather: int, shard: int, calls: list[CallFacts], index: int) -> int:
+    """How many rounds a shard is through: an item that it was fed and that is lost is not made up for."""
+    fed = facts.shards[gather][shard].scatter is not None
+    return sum(call.delivered_by(index) or (fed and call.lost and call.settled_by(index)) for call in calls)
 
 
 def _starts(facts: Facts, gather: int) -> Iterator[tuple[int, CallFacts, bool]]:
@@ -229,9 +196,17 @@ def _starts(facts: Facts, gather: int) -> Iterator[tuple[int, CallFacts, bool]]:
 
 
 def _skipped(
-    facts: Facts, gather: int, shards: list[list[CallFacts]], between: tuple[int, int], index: int
+    facts: Facts,
+    gather: int,
+    shards: list[list[CallFacts]],
+    between: tuple[int, int],
+    rounds: int,
+    index: int,
 ) -> list[Violation]:
-    """The live shards that a round leaves out between two deliveries; after the last shard comes the first."""
+    """The live shards that a round leaves out between two deliveries; after the last shard comes the first.
+
+    `rounds` are over. A shard that was fed an item which is lost has had its turn.
+    """
     previous, following = between
     left_out = (
         range(previous + 1, following)
@@ -243,8 +218,16 @@ def _skipped(
             5, f"{facts.name(gather)} leaves shard {shard} out of a round; expected one item of each", index
         )
         for shard in left_out
-        if not _has_ended(shards[shard], index)
+        if not facts.shard_ended(gather, shard, shards[shard], index)
+        and not _lost_its_turn(facts, gather, shard, shards[shard], rounds + (shard < following), index)
     ]
+
+
+def _lost_its_turn(
+    facts: Facts, gather: int, shard: int, calls: list[CallFacts], rounds: int, index: int
+) -> bool:
+    fed = facts.shards[gather][shard].scatter is not None
+    return fed and _done_count(facts, gather, shard, calls, index) >= rounds
 
 
 def _holds_back(facts: Facts, gather: int) -> bool:
@@ -279,79 +262,9 @@ def _held_up(facts: Facts, gather: int, shard: int, calls: list[CallFacts], inde
             )
             return [Violation(8, message, index)]
         return []
-    if _has_ended(calls, index) or facts.halted.get(gather, index) < index:
+    if facts.shard_ended(gather, shard, calls, index) or facts.halted.get(gather, index) < index:
         return []
     last = calls[-1] if calls else None
     if last is not None and last.outcome == "not_ready" and not facts.moved_between(last.index, index):
         return []
     return [Violation(8, f"{name} leaves shard {shard} idle while it waits for others", index)]
-
-
-def _messages(facts: Facts, node: int, stage: nodes.Send | nodes.Reply) -> list[Violation]:
-    """Every item that a node passes on was sent to whom it is meant for, once, before it was delivered."""
-    found: list[Violation] = []
-    sent: defaultdict[int, Counter[str]] = defaultdict(Counter)
-    origins = _origins(facts) if isinstance(stage, nodes.Reply) else {}
-    for index, event in enumerate(facts.trace):
-        match event:
-            case Called(node=here, purpose="message", given=given) if here == node:
-                for uid in given:
-                    sent[uid][event.actor] += 1
-            case Delivered(node=here) if here == node:
-                uid = event.made_from[0] if isinstance(stage, nodes.Reply) and event.made_from else event.uid
-                if isinstance(stage, nodes.Send):
-                    expected = Counter(facts.actors_of(stage.group))
-                else:
-                    if uid not in origins:
-                        continue
-                    expected = Counter([origins[uid]])
-                if sent[uid] != expected:
-                    message = (
-                        f"{facts.name(node)} delivers item {uid} after messages to "
-                        f"{sorted(sent[uid].elements())}; expected one to each of {sorted(expected)}"
-                    )
-                    found.append(Violation(9, message, index))
-            case _:
-                pass
-    return found
-
-
-def _broadcasts(facts: Facts, node: int, stage: nodes.SyncWeights) -> list[Violation]:
-    found: list[Violation] = []
-    sent: Counter[str] = Counter()
-    delivered = 0
-    for index, event in enumerate(facts.trace):
-        match event:
-            case Called(node=here, purpose="weights") if here == node:
-                sent[event.actor] += 1
-            case Delivered(node=here) if here == node:
-                delivered += 1
-                expected = 1 + delivered // stage.every
-                for actor in facts.actors_of(stage.workers):
-                    if sent[actor] != expected:
-                        message = (
-                            f"{facts.name(node)} delivers item {delivered} when {actor} was sent weights "
-                            f"{sent[actor]} times; expected {expected}"
-                        )
-                        found.append(Violation(9, message, index))
-            case _:
-                pass
-    return found
-
-
-def _origins(facts: Facts) -> dict[int, str]:
-    """The actor in whose shard each item was made, by item, as far as it is carried along."""
-    found: dict[int, str] = {}
-    for event in facts.trace:
-        match event:
-            case events.Shared(uid=uid, copy_of=original) if original in found:
-                found[uid] = found[original]
-            case Delivered(uid=uid, calls=(made,)) if uid not in found and made in facts.calls:
-                call = facts.calls[made].called
-                if isinstance(facts.nodes[call.node], nodes.Gather):
-                    found[uid] = call.actor
-                elif len(call.given) == 1 and call.given[0] in found:
-                    found[uid] = found[call.given[0]]
-            case _:
-                pass
-    return found

@@ -1,9 +1,10 @@
-"""Laws 10 to 13: what unions take from their branches, and the branches that are drained."""
+"""Laws 10 to 12: what unions take from their branches, and by which policy."""
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from pipeflow.dsl import nodes
 from pipeflow.semantics import events
@@ -24,7 +25,7 @@ def law_10(trace: Trace) -> list[Violation]:
     """
     facts = facts_of(trace)
     found: list[Violation] = []
-    for union, _ in _unions(facts):
+    for union, _ in unions(facts):
         owed: dict[int, deque[int]] = {branch: deque() for branch in facts.upstream[union]}
         for index, event in enumerate(trace):
             match event:
@@ -60,7 +61,9 @@ def law_11(trace: Trace) -> list[Violation]:
     """With `round_robin` every full cycle takes exactly `weights[i]` items of branch i, in branch order.
 
     A branch that has ended is skipped, one whose source says `NotReady` passes its turn, and an item that a
-    drained branch consumes counts as a turn.
+    drained branch consumes counts as a turn. With `by_steps` the next item is of the branch that has had the
+    fewest steps for its weight; one that is not ready passes, and is then owed no more than the furthest behind
+    of the others.
 
     >>> from pipeflow import from_items
     >>> run = (from_items([1, 2, 3]) & from_items("ab")).round_robin(2, 1).run(record=True)
@@ -69,7 +72,9 @@ def law_11(trace: Trace) -> list[Violation]:
     """
     facts = facts_of(trace)
     found: list[Violation] = []
-    for union, node in _unions(facts):
+    for union, node in unions(facts):
+        if node.policy == "by_steps":
+            found += _out_of_proportion(facts, union, node)
         if node.policy != "round_robin":
             continue
         weights = dict(zip(facts.upstream[union], node.weights, strict=True))
@@ -103,8 +108,9 @@ def law_11(trace: Trace) -> list[Violation]:
 def law_12(trace: Trace) -> list[Violation]:
     """An asynchronous union serves a branch that has an item ready within as many steps as there are branches.
 
-    When none is ready the executor waits. It never spins: a source that says `NotReady` is asked again only
-    after something else has moved.
+    With `prioritised` a branch is served when those before it were asked and had none. When none is ready the
+    executor waits. It never spins: a source that says `NotReady` is asked again only after something else has
+    moved.
 
     >>> from pipeflow import from_items
     >>> run = (from_items([1, 2]) & from_items("ab")).run(record=True)
@@ -113,45 +119,18 @@ def law_12(trace: Trace) -> list[Violation]:
     """
     facts = facts_of(trace)
     found: list[Violation] = []
-    for union, node in _unions(facts):
+    for union, node in unions(facts):
         if node.policy == "async":
             found += _starved(facts, union)
+        elif node.policy == "prioritised":
+            found += _passed_over(facts, union)
     for gather in facts.shards:
         found += _spun_on(facts, gather)
     return found + _idle_polls(facts)
 
 
-def law_13(trace: Trace) -> list[Violation]:
-    """A drained branch delivers nothing, and everything that comes to it is consumed.
-
-    A union ends when all of its branches have. When those that can deliver have ended, the drained ones are
-    stopped: they start nothing more and finish what they have in flight.
-
-    >>> from pipeflow import drain, from_items
-    >>> run = ((from_items([1, 2]) | drain) & from_items("a")).run(record=True)
-    >>> list(run), law_13(run.trace)
-    (['a'], [])
-    """
-    facts = facts_of(trace)
-    found: list[Violation] = []
-    for node, stage in enumerate(facts.nodes):
-        if stage.drained:
-            found += [
-                Violation(
-                    13,
-                    f"{facts.name(node)} delivers item {event.uid}; expected nothing of what is drained",
-                    index,
-                )
-                for index, event in facts.deliveries[node]
-            ]
-        if isinstance(stage, nodes.Drain):
-            found += _not_consumed(facts, node)
-    for union, node_ in _unions(facts):
-        found += _wrong_end(facts, union, node_)
-    return found + _started_after_halt(facts)
-
-
-def _unions(facts: Facts) -> Iterator[tuple[int, nodes.Union]]:
+def unions(facts: Facts) -> Iterator[tuple[int, nodes.Union]]:
+    """The unions that act on the driver, with their numbers."""
     for number in facts.upstream:
         node = facts.nodes[number]
         if isinstance(node, nodes.Union):
@@ -167,6 +146,86 @@ def _answers(facts: Facts, union: int) -> Iterator[tuple[int, int, events.Event]
                     yield index, event.node, event
             case _:
                 pass
+
+
+def _out_of_proportion(facts: Facts, union: int, node: nodes.Union) -> list[Violation]:
+    """A union by steps serves who is furthest behind, by the steps that it counted."""
+    found: list[Violation] = []
+    branches = facts.upstream[union]
+    weights = dict(zip(branches, node.weights, strict=True))
+    served = dict.fromkeys(branches, 0.0)
+    live, passed = list(branches), set[int]()
+    trace = facts.trace.events
+    for index, event in enumerate(trace):
+        match event:
+            case events.Asked(node=here) if here == union:
+                passed.clear()
+            case events.Ended(node=branch) if branch in live:
+                live.remove(branch)
+                passed.clear()
+            case events.NothingReady(node=branch) if branch in live:
+                passed.add(branch)
+            case Delivered(node=branch) | events.Drained(node=branch) if branch in live:
+                ready = [other for other in live if other not in passed] or live
+                least = min(served[other] for other in ready)
+                if branch not in ready or served[branch] > least:
+                    expected = next(other for other in ready if served[other] == least)
+                    message = (
+                        f"{facts.name(union)} takes from {facts.name(branch)}, which has had {served[branch]:g} "
+                        f"steps for its weight; expected {facts.name(expected)}, which has had {served[expected]:g}"
+                    )
+                    found.append(Violation(11, message, index))
+                steps = _counted(trace, index + 1, union, branch)
+                following = trace[index + 1] if index + 1 < len(trace) else None
+                if not steps and following is not None and not isinstance(following, events.Raised):
+                    message = f"{facts.name(union)} does not count what it takes from {facts.name(branch)}"
+                    found.append(Violation(11, message, index))
+                served[branch] += sum(count / weights[branch] for count in steps)
+                least = (
+                    min(served[other] for other in live if other not in passed) if branch in ready else 0.0
+                )
+                for other in passed:
+                    served[other] = max(served[other], least)
+                passed.clear()
+            case _:
+                pass
+    return found
+
+
+def _counted(trace: Sequence[events.Event], start: int, union: int, branch: int) -> list[float]:
+    """The steps that a union counted from an event on."""
+    found: list[float] = []
+    for event in itertools.islice(trace, start, None):
+        if not (isinstance(event, events.Counted) and (event.node, event.branch) == (union, branch)):
+            break
+        found.append(event.steps)
+    return found
+
+
+def _passed_over(facts: Facts, union: int) -> list[Violation]:
+    """A union by priority serves nobody before it has asked all who stand before."""
+    found: list[Violation] = []
+    live = list(facts.upstream[union])
+    asked: set[int] = set()
+    for index, event in enumerate(facts.trace):
+        match event:
+            case events.Asked(node=here) if here == union:
+                asked.clear()
+            case events.Asked(node=branch) if branch in live:
+                asked.add(branch)
+            case events.Ended(node=branch) if branch in live:
+                live.remove(branch)
+            case Delivered(node=branch) | events.Drained(node=branch) if branch in live:
+                for first in live[: live.index(branch)]:
+                    if first not in asked:
+                        message = (
+                            f"{facts.name(union)} serves {facts.name(branch)} without asking {facts.name(first)}, "
+                            "which comes first"
+                        )
+                        found.append(Violation(12, message, index))
+            case _:
+                pass
+    return found
 
 
 def _starved(facts: Facts, union: int) -> list[Violation]:
@@ -228,71 +287,3 @@ def _idle_polls(facts: Facts) -> list[Violation]:
                 )
                 return [Violation(12, message, index)]
     return []
-
-
-def _not_consumed(facts: Facts, drain: int) -> list[Violation]:
-    (read,) = facts.upstream.get(drain, (-1,))
-    owed: deque[int] = deque()
-    for index, event in enumerate(facts.trace):
-        match event:
-            case Delivered(node=node, uid=uid) if node == read:
-                owed.append(uid)
-            case events.Dropped(node=node, uid=uid) if node == drain:
-                if not owed or owed.popleft() != uid:
-                    return [Violation(13, f"{facts.name(drain)} consumes item {uid} out of turn", index)]
-            case events.Asked(node=node) if node == read and owed:
-                return [Violation(13, f"{facts.name(drain)} has not consumed item {owed[0]}", index)]
-            case events.Ended(node=node) if node == drain and owed:
-                return [Violation(13, f"{facts.name(drain)} has not consumed item {owed[0]}", index)]
-            case _:
-                pass
-    return []
-
-
-def _wrong_end(facts: Facts, union: int, node: nodes.Union) -> list[Violation]:
-    found: list[Violation] = []
-    name, branches = facts.name(union), facts.upstream[union]
-    drained = [branch for branch in branches if facts.nodes[branch].drained]
-    end = facts.ended.get(union)
-    if end is not None:
-        found += [
-            Violation(13, f"{name} has ended before its branch {facts.name(branch)}", end)
-            for branch in branches
-            if facts.ended.get(branch, end) >= end
-        ]
-    if node.drained:
-        return found
-    delivering = [facts.ended.get(branch, len(facts.trace)) for branch in branches if branch not in drained]
-    over = max(delivering)
-    for branch in drained:
-        halt = facts.halted.get(branch)
-        if halt is not None and halt < over and not facts.halted.get(union, halt) < halt:
-            message = f"{facts.name(branch)} is stopped while other branches of {name} can still deliver"
-            found.append(Violation(13, message, halt))
-    for index, event in enumerate(facts.trace.events[over + 1 :], over + 1):
-        if (
-            isinstance(event, events.Asked)
-            and event.node in drained
-            and facts.halted.get(event.node, index) >= index
-        ):
-            message = (
-                f"{facts.name(event.node)} is not stopped, though only drained branches of {name} are left"
-            )
-            return [*found, Violation(13, message, index)]
-    return found
-
-
-def _started_after_halt(facts: Facts) -> list[Violation]:
-    found: list[Violation] = []
-    for node, halt in facts.halted.items():
-        stage = facts.nodes[node]
-        late: list[int] = []
-        if isinstance(stage, nodes.Gather):
-            late = [call.index for call in facts.runs[node] if call.index > halt]
-        elif isinstance(stage, nodes.FromItems):
-            late = [index for index, _ in facts.deliveries[node] if index > halt]
-        found += [
-            Violation(13, f"{facts.name(node)} starts something after it was stopped", index)
-            for index in late
-        ]
-    return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 
 from pipeflow.dsl import nodes
 from pipeflow.dsl.gating import EveryNth, Taking
@@ -15,9 +16,11 @@ from pipeflow.semantics.laws.law import Violation
 def law_17(trace: Trace) -> list[Violation]:
     """Building a plan starts nothing, and a run starts no more than what it is asked for needs.
 
-    A node is asked, calls an actor and delivers only while its consumer is asking it. What runs ahead is
-    bounded and stated: at most `max_in_flight` items are in a placed stage, and law 7 bounds the shards. A gate
-    that takes the first n items asks for no other.
+    A node is asked, calls an actor and delivers only while its consumer is asking it; what a buffer reads is asked
+    too while the plan waits. What runs ahead is bounded and stated: at most `max_in_flight` items are in a placed
+    stage, law 7 bounds the shards and law 16 the buffers. A gate that takes the first n items asks for no other.
+    A `throttle` drops nothing and lets an item pass only when its seconds have gone by since the last; an
+    `every_seconds` drops what comes before.
 
     >>> from pipeflow import from_items, take
     >>> run = (from_items([1, 2, 3]) | take(2)).run(record=True)
@@ -40,6 +43,8 @@ def law_17(trace: Trace) -> list[Violation]:
                     found.append(Violation(17, message, call.index))
         elif node in facts.upstream and isinstance(stage, nodes.Gate):
             found += _wrong_gate(facts, node, stage)
+        elif node in facts.upstream and isinstance(stage, nodes.Pace):
+            found += _wrong_pace(facts, node, stage)
     return found
 
 
@@ -48,7 +53,8 @@ def law_18(trace: Trace) -> list[Violation]:
 
     A node ends after what it reads has ended, or when it was told to stop, with no call under way and no item
     left in it. A placed stage that may hold items back is told of the end, and partial batches are delivered. The
-    actors are stopped only when every message to them has been applied.
+    actors are stopped only when every message to them has been applied. A `zip` ends when one side does, and what
+    it then holds of the other counts as dropped.
 
     >>> from pipeflow import batch, from_items
     >>> run = (from_items([1, 2, 3]) | batch(2)).run(record=True)
@@ -77,10 +83,12 @@ def law_18(trace: Trace) -> list[Violation]:
         ]
         if isinstance(stage, nodes.Gather) and facts.halted.get(node, end) >= end:
             for shard, calls in enumerate(facts.by_shard(node)):
-                if not any(call.outcome == "ended" for call in calls):
+                if not facts.shard_ended(node, shard, calls, end):
                     found.append(Violation(18, f"{name} has ended, but its shard {shard} has not", end))
         elif isinstance(stage, nodes.Place):
             found += _not_told(facts, node, end)
+        elif isinstance(stage, nodes.Zip):
+            found += _unpaired(facts, node, end)
         elif isinstance(stage, nodes.Expand) and _keeps_everything(stage):
             found += _kept_back(facts, node, end)
     return found + _unapplied(facts)
@@ -97,7 +105,10 @@ def _unasked(facts: Facts) -> list[Violation]:
             case events.Asked(node=node):
                 while asking and asking[-1] not in facts.readers[node]:
                     asking.pop()
-                if not asking:
+                buffered = any(
+                    isinstance(facts.nodes[reader], nodes.Buffer) for reader in facts.readers[node]
+                )
+                if not asking and not buffered:
                     found.append(
                         Violation(17, f"{facts.name(node)} is asked though no consumer of it is", index)
                     )
@@ -146,6 +157,29 @@ def _wrong_gate(facts: Facts, node: int, stage: nodes.Gate) -> list[Violation]:
     return []
 
 
+def _wrong_pace(facts: Facts, node: int, stage: nodes.Pace) -> list[Violation]:
+    """What a gate that goes by the clock lets pass or drops, by the times at which it looked."""
+    found: list[Violation] = []
+    following = -math.inf
+    for index, event in enumerate(facts.trace):
+        if not (isinstance(event, events.Timed) and event.node == node) or index + 1 == len(facts.trace):
+            continue
+        after = facts.trace.events[index + 1]
+        early = event.time < following
+        passes = isinstance(after, Delivered) and (after.node, after.uid) == (node, event.uid)
+        drops = after == events.Dropped(node, event.uid)
+        if not (passes or drops) or passes == early or (drops and not stage.drops):
+            does = "delivers" if passes else "does not deliver"
+            message = (
+                f"{facts.name(node)} {does} item {event.uid} at {event.time:.4f} s; "
+                f"the next may pass from {following:.4f} s on"
+            )
+            found.append(Violation(17, message, index))
+        if passes:
+            following = event.time + stage.seconds
+    return found
+
+
 def _unapplied(facts: Facts) -> list[Violation]:
     """Messages that are still under way when a run that came to its end stops its actors."""
     stop = next((index for index, event in enumerate(facts.trace) if isinstance(event, events.Stopped)), None)
@@ -170,11 +204,27 @@ def _not_told(facts: Facts, node: int, end: int) -> list[Violation]:
     return []
 
 
+def _unpaired(facts: Facts, node: int, end: int) -> list[Violation]:
+    """A zip that has ended before both sides, or that holds an item of which nothing came."""
+    name, sides = facts.name(node), facts.upstream[node]
+    found: list[Violation] = []
+    if all(facts.ended.get(side, end) >= end for side in sides):
+        found.append(Violation(18, f"{name} has ended and neither of its sides has", end))
+    taken = {event.uid for side in sides for index, event in facts.deliveries[side] if index < end}
+    paired = {uid for _, event in facts.deliveries[node] for uid in event.made_from}
+    given_up = {e.uid for e in facts.trace if isinstance(e, events.Dropped) and e.node == node}
+    if taken != paired | given_up or paired & given_up:
+        wrong = sorted((taken ^ (paired | given_up)) | (paired & given_up))
+        message = f"{name} has ended with items {wrong}; expected each in one pair or dropped"
+        found.append(Violation(18, message, end))
+    return found
+
+
 def _programs(facts: Facts, node: int) -> list[list[nodes.Node]]:
     return [
         [facts.nodes[step] for step in program.nodes]
         for program in facts.programs.values()
-        if program.nodes[-1] == node
+        if program.nodes[-1:] == (node,)
     ]
 
 

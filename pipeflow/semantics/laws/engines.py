@@ -89,7 +89,11 @@ def _asynchronous(node: Node) -> bool:
         case nodes.Gather(mode=mode):
             return mode == "async"
         case nodes.Union(policy=policy):
-            return policy == "async"
+            return policy in ("async", "prioritised")
+        case nodes.Pace(drops=drops):
+            return drops
+        case nodes.Buffer():
+            return True
         case nodes.Place(ordered=ordered):
             return not ordered
         case _:

@@ -8,11 +8,12 @@ from __future__ import annotations
 import functools
 from bisect import bisect_left
 from collections import defaultdict
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from pipeflow.dsl import nodes
-from pipeflow.dsl.nodes import Group, Node
+from pipeflow.dsl.nodes import Group, Node, Scatter
 from pipeflow.dsl.trees import group_names, groups_of
 from pipeflow.semantics import events
 from pipeflow.semantics.events import Called, Delivered, Event, Outcome, Trace
@@ -26,7 +27,7 @@ class CallFacts:
 
     `index` is the event that issued it, `life` which start of its actor it went to (0 for the first), `settled`
     the event with which it came back or was lost, `delivered` the events in which its own node handed on what
-    it made.
+    it made. `died` tells a call that was lost with its actor from one whose item was.
     """
 
     called: Called
@@ -36,6 +37,7 @@ class CallFacts:
     outcome: Outcome | None = None
     order: int = 0
     lost: bool = False
+    died: bool = False
     delivered: list[int] = field(default_factory=list[int])
 
     @property
@@ -60,10 +62,14 @@ class CallFacts:
 
 @dataclass(frozen=True, slots=True)
 class ShardFacts:
-    """One shard of a gather as the plan has it: its actor, and the nodes that run there, the source first."""
+    """One shard of a gather as the plan has it: its actor, and the nodes that run there, the source first.
+
+    `scatter` is the node that feeds it, where it has no source of its own.
+    """
 
     actor: str
     nodes: tuple[int, ...]
+    scatter: Scatter | None = None
 
 
 class Facts:
@@ -116,11 +122,8 @@ class Facts:
     def shard_of(self, call: CallFacts) -> int | None:
         """Which shard of its gather a call is of."""
         program = self.programs.get(call.called.program)
-        if program is None:
-            return None
-        shard = ShardFacts(program.actor, program.nodes)
-        known = self.shards.get(call.called.node, [])
-        return known.index(shard) if shard in known else None
+        shards = enumerate(self.shards.get(call.called.node, ()))
+        return next((index for index, shard in shards if program and runs_in(program, shard)), None)
 
     def by_shard(self, gather: int) -> list[list[CallFacts]]:
         """The calls of every shard of a gather, in the order in which they were issued."""
@@ -130,6 +133,14 @@ class Facts:
             if shard is not None:
                 found[shard].append(call)
         return found
+
+    def shard_ended(self, gather: int, shard: int, calls: Sequence[CallFacts], index: int) -> bool:
+        """Whether a shard, with these calls, had nothing more to come before an event."""
+        scatter = self.shards[gather][shard].scatter
+        if scatter is None:
+            return any(call.outcome == "ended" and call.settled_by(index) for call in calls)
+        fed = self.ended.get(self.number(scatter.input), index) < index
+        return fed and not any(call.index < index and call.open_at(index) for call in calls)
 
     def steps_of(self, call: CallFacts) -> tuple[Node, ...]:
         """The stages that a call runs."""
@@ -181,7 +192,7 @@ class Facts:
                         self._movements.append(index)
                 case events.Lost() if event.call in self.calls:
                     call = self.calls[event.call]
-                    call.settled, call.lost = index, True
+                    call.settled, call.lost, call.died = index, True, event.died
                     self._movements.append(index)
                 case Delivered():
                     self.deliveries[event.node].append((index, event))
@@ -207,13 +218,13 @@ class Facts:
     def _inputs(self, node: int) -> tuple[int, ...]:
         match self.nodes[node]:
             case nodes.Gather():
-                return ()
+                return tuple(self.number(scatter.input) for scatter in scatters_of(self.nodes[node]))
             case nodes.Outlet(input=share):
                 return (self.number(share.input),)
             case nodes.Place() as place:
                 first: Node = place
                 for program in self.programs.values():
-                    if program.nodes[-1] == node and not self.nodes[program.nodes[0]].parallel:
+                    if program.nodes[-1:] == (node,) and not self.nodes[program.nodes[0]].parallel:
                         first = self.nodes[program.nodes[0]]
                 return tuple(self.number(child) for child in first.inputs)
             case other:
@@ -224,11 +235,28 @@ class Facts:
         match node:
             case nodes.Produce(group=group):
                 return [ShardFacts(actor, (number,)) for actor in self.actors_of(group)]
+            case nodes.Scatter(group=group):
+                return [ShardFacts(actor, (), node) for actor in self.actors_of(group)]
+            case nodes.SelectShards(input=source, indices=indices):
+                return [self._shards_of(source)[index] for index in indices]
             case nodes.ParallelUnion(branches=branches):
                 return [shard for branch in branches for shard in self._shards_of(branch)]
             case other:
                 (child,) = other.inputs
-                return [ShardFacts(shard.actor, (*shard.nodes, number)) for shard in self._shards_of(child)]
+                shards = self._shards_of(child)
+                return [replace(shard, nodes=(*shard.nodes, number)) for shard in shards]
+
+
+def runs_in(program: events.Installed, shard: ShardFacts) -> bool:
+    """Whether a program is that of a shard."""
+    return (program.actor, program.nodes) == (shard.actor, shard.nodes)
+
+
+def scatters_of(node: Node) -> list[nodes.Scatter]:
+    """The scattered streams that feed shards of a gather, given the gather or a node before it."""
+    if isinstance(node, nodes.Scatter):
+        return [node]
+    return [scatter for child in node.inputs for scatter in scatters_of(child)]
 
 
 def facts_of(trace: Trace) -> Facts:

@@ -7,17 +7,22 @@ from collections import Counter
 from pipeflow.dsl import nodes
 from pipeflow.semantics import events
 from pipeflow.semantics.events import Called, Trace
-from pipeflow.semantics.laws.barriers import law_5, law_6, law_7, law_9
+from pipeflow.semantics.laws.barriers import law_5, law_6, law_7
 from pipeflow.semantics.laws.concurrency import law_10, law_11
 from pipeflow.semantics.laws.demand import law_17, law_18
 from pipeflow.semantics.laws.facts import CallFacts, Facts, facts_of
 from pipeflow.semantics.laws.law import Violation
+from pipeflow.semantics.laws.messages import law_9
 from pipeflow.semantics.laws.names import compared
-from pipeflow.semantics.laws.order import law_1, law_2, law_4
-from pipeflow.semantics.laws.sharing import law_14, law_15
+from pipeflow.semantics.laws.order import law_1, law_4
+from pipeflow.semantics.laws.sharing import law_14, law_15, law_16
+from pipeflow.semantics.laws.stages import law_2
 
 # What holds of a run from its first item to its last, and so across a checkpoint.
-_CONTINUED = (law_1, law_2, law_4, law_5, law_6, law_7, law_9, law_10, law_11, law_14, law_15, law_17, law_18)
+_CONTINUED = (
+    *(law_1, law_2, law_4, law_5, law_6, law_7, law_9, law_10, law_11),
+    *(law_14, law_15, law_16, law_17, law_18),
+)
 
 
 def law_19(trace: Trace) -> list[Violation]:
@@ -230,12 +235,14 @@ def _without_weights(facts: Facts, actor: str, life: int, index: int) -> list[Vi
     if not items:
         return []
     for node, stage in enumerate(facts.nodes):
-        if not isinstance(stage, nodes.SyncWeights) or stage.workers is not facts.groups[actor]:
+        if not isinstance(stage, nodes.SyncWeights | nodes.ReplyWeights):
             continue
         sent = [
             call
             for call in facts.calls.values()
-            if call.called.node == node and call.called.purpose == "weights"
+            if call.called.node == node
+            and call.called.purpose == "weights"
+            and facts.groups[call.called.actor] is facts.groups[actor]
         ]
         latest = [call.called.given for call in sent if call.index < index][-1:]
         got = [call.called.given for call in mine if call.called.node == node and call.index < items[0]]

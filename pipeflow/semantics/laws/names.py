@@ -75,6 +75,8 @@ class _Naming:
                 return made if mode == "rounds" or len(made) != 1 else made[0]
             case nodes.Expand():
                 return self._next("made by", self._ordinals[event.node])
+            case nodes.Zip():
+                return tuple(self.names.get(uid, ("?",)) for uid in event.made_from)
             case nodes.Place() if event.calls and event.calls[0] in self._facts.calls:
                 call = self._facts.calls[event.calls[0]]
                 program = self._facts.programs.get(call.called.program)
@@ -101,10 +103,11 @@ class _Naming:
 
 
 def _ordinals(facts: Facts) -> dict[int, int]:
-    """The place of every node among those of its class."""
+    """The place of every node among those of its class, all expansions being of one."""
     seen: Counter[type] = Counter()
     found: dict[int, int] = {}
     for number, node in enumerate(facts.nodes):
-        found[number] = seen[type(node)]
-        seen[type(node)] += 1
+        kind = nodes.Expand if isinstance(node, nodes.Expand) else type(node)
+        found[number] = seen[kind]
+        seen[kind] += 1
     return found

@@ -1,20 +1,15 @@
-"""Laws 1 to 4: what is delivered from one shard, one stage or one group of actors comes in its order."""
+"""Laws 1, 3 and 4: what comes of one shard, of one group of actors, and of what is fused, comes in its order."""
 
 from __future__ import annotations
 
 import itertools
-from collections import deque
 
 from pipeflow.dsl import nodes
 from pipeflow.semantics import events
-from pipeflow.semantics.events import Called, Trace
-from pipeflow.semantics.laws.facts import CallFacts, Facts, ShardFacts, facts_of
+from pipeflow.semantics.events import Trace
+from pipeflow.semantics.laws.facts import CallFacts, Facts, facts_of, runs_in
 from pipeflow.semantics.laws.law import Violation
 from pipeflow.semantics.laws.names import compared
-
-# One output for every input: the item itself, a new one that is made from it, or, at a gate, none.
-_PASSING = (nodes.Send, nodes.SyncWeights, nodes.Gate, nodes.MaxLag)
-_MAKING = (nodes.Apply, nodes.Reply)
 
 
 def law_1(trace: Trace) -> list[Violation]:
@@ -34,36 +29,6 @@ def law_1(trace: Trace) -> list[Violation]:
     found: list[Violation] = []
     for gather in facts.shards:
         found += _delivered_in_order(facts, gather, 1)
-    return found
-
-
-def law_2(trace: Trace) -> list[Violation]:
-    """A stage delivers ``f(x1), f(x2), ...`` in the order of its input, exactly one output for every input.
-
-    Otherwise the run ends with an error that names the stage. A gate, a message and a lag limit pass the items
-    themselves on, each once and in order, unless they drop them.
-
-    >>> from pipeflow import from_items
-    >>> run = (from_items([1, -2]) | abs).run(record=True)
-    >>> list(run), law_2(run.trace)
-    ([1, 2], [])
-    """
-    facts = facts_of(trace)
-    found: list[Violation] = []
-    for node, stage in enumerate(facts.nodes):
-        if node in facts.upstream and isinstance(stage, (*_PASSING, *_MAKING)):
-            found += _one_for_one(facts, node)
-        elif node in facts.upstream and isinstance(stage, nodes.Place):
-            found += _fed_in_order(facts, node)
-    for call in facts.calls.values():
-        steps = facts.steps_of(call)
-        exact = bool(steps) and not any(isinstance(step, nodes.Expand | nodes.Gate) for step in steps)
-        if exact and call.called.purpose == "item" and call.outcome == "nothing":
-            message = (
-                f"call {call.called.call} made nothing of an item in {facts.name(call.called.node)}; each "
-                "gives one"
-            )
-            found.append(Violation(2, message, call.settled or 0))
     return found
 
 
@@ -181,81 +146,15 @@ def _left_over(facts: Facts, node: int, number: int) -> list[Violation]:
     return found
 
 
-def _one_for_one(facts: Facts, node: int) -> list[Violation]:
-    found: list[Violation] = []
-    (read,) = facts.upstream[node]
-    makes = isinstance(facts.nodes[node], _MAKING)
-    owed: deque[int] = deque()
-    for index, event in enumerate(facts.trace):
-        match event:
-            case events.Delivered(node=source, uid=uid) if source == read:
-                owed.append(uid)
-            case events.Delivered(node=here) if here == node:
-                given = event.made_from if makes else (event.uid,)
-                if len(given) != 1 or not owed or owed.popleft() != given[0]:
-                    message = (
-                        f"{facts.name(node)} delivers an item of {list(given)}; expected the next of its "
-                        "input"
-                    )
-                    found.append(Violation(2, message, index))
-                    owed.clear()
-            case events.Dropped(node=here, uid=uid) if here == node:
-                if makes or not owed or owed.popleft() != uid:
-                    message = (
-                        f"{facts.name(node)} drops item {uid}; expected to give one output for each, in order"
-                    )
-                    found.append(Violation(2, message, index))
-                    owed.clear()
-            case events.Asked(node=asked) if asked == read and owed:
-                message = f"{facts.name(node)} asks for more and has given nothing for item {owed[0]}"
-                found.append(Violation(2, message, index))
-                owed.clear()
-            case events.Ended(node=here) if here == node and owed:
-                message = f"{facts.name(node)} has ended and has given nothing for item {owed[0]}"
-                found.append(Violation(2, message, index))
-                owed.clear()
-            case _:
-                pass
-    return found
-
-
-def _fed_in_order(facts: Facts, node: int) -> list[Violation]:
-    """A placed stage hands each item to one actor, in the order of its input."""
-    found: list[Violation] = []
-    (read,) = facts.upstream[node]
-    owed: deque[int] = deque()
-    for index, event in enumerate(facts.trace):
-        match event:
-            case events.Delivered(node=source, uid=uid) if source == read:
-                owed.append(uid)
-            case Called(node=here, purpose="item", given=given) if here == node and given:
-                if not owed or given != (owed.popleft(),):
-                    message = (
-                        f"{facts.name(node)} is given items {list(given)}; expected the next of its input"
-                    )
-                    found.append(Violation(2, message, index))
-                    owed.clear()
-            case events.Asked(node=asked) | events.Ended(node=asked) if asked in (read, node) and owed:
-                if asked == read or isinstance(event, events.Ended):
-                    message = (
-                        f"{facts.name(node)} has lost item {owed[0]} of its input: no actor was given it"
-                    )
-                    found.append(Violation(2, message, index))
-                    owed.clear()
-            case _:
-                pass
-    return found
-
-
 def _misfused(facts: Facts, event: events.Installed) -> str | None:
     """Why these nodes may not be one program of this actor, or None."""
     steps = [facts.nodes[node] for node in event.nodes]
-    *fused, last = steps
-    if last.parallel:
-        shard = ShardFacts(event.actor, event.nodes)
-        if any(shard in shards for shards in facts.shards.values()):
+    if not steps or steps[-1].parallel:
+        if any(runs_in(event, shard) for shards in facts.shards.values() for shard in shards):
             return None
-        return f"the program of {last.name} ({last.site}) in {event.actor} is no shard of a gather"
+        names = " and ".join(f"{step.name} ({step.site})" for step in steps[-1:]) or "nothing"
+        return f"the program of {names} in {event.actor} is no shard of a gather"
+    *fused, last = steps
     if not isinstance(last, nodes.Place):
         return f"{last.name} ({last.site}) runs in {event.actor}; expected it on the driver"
     if event.actor not in facts.actors_of(last.group):
@@ -270,7 +169,8 @@ def _misfused(facts: Facts, event: events.Installed) -> str | None:
                 "expected one"
             )
         pinned = isinstance(step, nodes.Apply) and step.here
-        if pinned or not isinstance(step, nodes.Apply | nodes.Expand) or step.inputs[0].partly_sourced:
+        reads_source = step.inputs[0].partly_sourced and not step.keeps_source
+        if pinned or not isinstance(step, nodes.Apply | nodes.Expand) or reads_source:
             return f"{step.name} ({step.site}) runs in {event.actor}; expected it on the driver"
     return None
 

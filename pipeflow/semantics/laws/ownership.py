@@ -83,8 +83,8 @@ def law_25(trace: Trace) -> list[Violation]:
 def law_26(trace: Trace) -> list[Violation]:
     """A stream value feeds one place of a plan, and what fans out is immutable or copied.
 
-    Using a stream twice is refused when the plan is built. No consumer of a fork sees what another writes into
-    an item.
+    Using a stream twice is refused when the plan is built. No consumer of a fork, and no actor of a `broadcast`,
+    sees what another writes into an item.
 
     >>> from pipeflow import from_items
     >>> left, right = from_items([[1], [2]]).fork(2, buffer=1)

@@ -55,7 +55,8 @@ def law_15(trace: Trace) -> list[Violation]:
 def law_16(trace: Trace) -> list[Violation]:
     """A buffer lets at most so many items run ahead as it says, and changes nothing else.
 
-    The buffers are those of forks and partitions: what one consumer may be behind another.
+    The buffers are those of `buffer(n)`, which delivers the items themselves, each once and in order, and those of
+    forks and partitions: what one consumer may be behind another.
 
     >>> from pipeflow import from_items
     >>> left, right = from_items([1, 2]).fork(2, buffer=2)
@@ -69,6 +70,9 @@ def law_16(trace: Trace) -> list[Violation]:
         node = facts.nodes[share]
         assert isinstance(node, nodes.Share)
         found += _held(facts, share, node, 16)
+    for number, stage in enumerate(facts.nodes):
+        if isinstance(stage, nodes.Buffer) and number in facts.upstream:
+            found += _ran_ahead(facts, number, stage)
     return found
 
 
@@ -166,6 +170,34 @@ def _held(facts: Facts, share: int, node: nodes.Share, law: int) -> list[Violati
             case _:
                 pass
     return []
+
+
+def _ran_ahead(facts: Facts, node: int, stage: nodes.Buffer) -> list[Violation]:
+    """A buffer takes in no more than it may hold, and gives the items on in their order."""
+    found: list[Violation] = []
+    (read,) = facts.upstream[node]
+    held: deque[int] = deque()
+    for index, event in enumerate(facts.trace):
+        message = ""
+        match event:
+            case events.Asked(node=here) if here == read and len(held) >= stage.size:
+                message = (
+                    f"{facts.name(node)} holds {len(held)} items and asks for more; it may hold {stage.size}"
+                )
+            case Delivered(node=here, uid=uid) if here == read:
+                held.append(uid)
+            case Delivered(node=here, uid=uid) if here == node:
+                if not held or held.popleft() != uid:
+                    message = (
+                        f"{facts.name(node)} delivers item {uid}; expected the items in order, each once"
+                    )
+            case events.Ended(node=here) if here == node and held:
+                message = f"{facts.name(node)} has ended without item {held[0]}"
+            case _:
+                pass
+        if message:
+            found.append(Violation(16, message, index))
+    return found
 
 
 def _unnamed_deadlock(facts: Facts) -> list[Violation]:

@@ -32,7 +32,7 @@ class Gathering(World):
             collected: list[object] = []
             while live:
                 first = live[0]
-                if first.started and self.waits():
+                if (first.started and self.waits()) or (first.ended and self.late()):
                     yield Signal.WAIT
                 elif first.started:
                     item = self.taken(live.pop(0).oldest())
@@ -66,6 +66,8 @@ class Gathering(World):
             elif ready:
                 yield self.taken(ready[self.choose(len(ready))].oldest())
             elif id(node) in self.stopped or all(shard.ended for shard in shards):
+                while self.late():
+                    yield Signal.WAIT
                 return
             else:
                 yield Signal.NOT_READY
@@ -99,6 +101,10 @@ class Gathering(World):
         return made
 
 
+# A shard goes on by itself after these.
+_AGAIN = (Signal.PASS, Signal.REJECTED)
+
+
 class RunningShard:
     """One shard of a gather: its program in its actor, and what was started and not yet delivered."""
 
@@ -123,7 +129,7 @@ class RunningShard:
         token = enter_shard(self._index)
         try:
             found: Found | StageFailed | None
-            found = next((found for found in self._source if found is not Signal.PASS), None)
+            found = next((found for found in self._source if found not in _AGAIN), None)
         except StageFailed as failed:
             self._world.fails(failed)
             found = failed

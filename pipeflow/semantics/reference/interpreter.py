@@ -155,6 +155,7 @@ class Interpreter(Gathering, Joining):
 
     def gate(self, node: nodes.Gate, source: Answers) -> Answers:
         state = self.call(node, node.factory)
+        dropped = Signal.REJECTED if node.passes_turn else Signal.PASS
         while not state.closed:
             found = next(source, None)
             if found is None:
@@ -162,7 +163,7 @@ class Interpreter(Gathering, Joining):
             if isinstance(found, Item):
                 self.moved = True
                 admitted = self.call(node, state.admit, found.delivered if node.reads else None)
-                yield found if admitted else Signal.PASS
+                yield found if admitted else dropped
             else:
                 yield found
         self.stop(node.input)
@@ -198,11 +199,13 @@ class Interpreter(Gathering, Joining):
                 load[least] += 1
                 had[least] += 1
             if not flight:
+                while nothing is None and self.late():
+                    yield Signal.WAIT
                 if nothing is None:
                     return
-                yield nothing
+                yield Signal.WAIT if nothing is Signal.PASS and self.late() else nothing
             elif self.waits():
-                yield Signal.PASS if nothing is Signal.PASS else Signal.WAIT
+                yield Signal.PASS if nothing in (Signal.PASS, Signal.REJECTED) else Signal.WAIT
             else:
                 made, actor, _ = flight.pop(0 if node.ordered else self.choose(len(flight)))
                 load[actor] -= 1
@@ -286,7 +289,7 @@ class Interpreter(Gathering, Joining):
             if isinstance(found, Item):
                 if not first and node.drops and self.choose(2) == 1:
                     self.moved = True
-                    yield Signal.PASS
+                    yield Signal.REJECTED
                     continue
                 while not first and not node.drops and self.waits():
                     yield Signal.WAIT

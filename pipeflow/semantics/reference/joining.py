@@ -68,46 +68,49 @@ class Joining(World):
                     yield found
                     break
                 answers.append(Signal.PASS if found is None else found)
-                if found not in (Signal.WAIT, Signal.NOT_READY):
+                if found is None or found is Signal.PASS or isinstance(found, Drained):
                     yield branches.answer(answers)
                     break
             else:
                 yield branches.answer(answers)
 
     def served_in_turns(self, node: nodes.Union, branches: Branches) -> Answers:
-        turn = served = passed = 0
+        turn = served = 0
+        passed: list[Found] = []
         while branches.live:
             turn %= len(branches.live)
             branch = branches.live[turn]
             found = branches.next(branch)
             if found is None:
                 served = 0
-            elif found is Signal.NOT_READY:
-                turn, served, passed = turn + 1, 0, passed + 1
-                if passed >= len(branches.live):
-                    passed = 0
-                    yield found
+            elif found in _PASSES_TURN:
+                turn, served = turn + 1, 0
+                passed.append(found)
+                if len(passed) >= len(branches.live):
+                    yield branches.answer(passed)
+                    passed.clear()
             elif isinstance(found, Signal):
                 yield found
-                passed = 0
+                passed.clear()
             else:
                 served += 1
                 if served >= node.weights[branch]:
                     turn, served = turn + 1, 0
                 yield found if isinstance(found, Item) else branches.answer([found])
-                passed = 0
+                passed.clear()
 
     def served_by_steps(self, node: nodes.Union, branches: Branches) -> Answers:
         served = [0.0] * len(node.branches)
-        passed: set[int] = set()
+        passed: dict[int, Found] = {}
         while branches.live:
             ready = [branch for branch in branches.live if branch not in passed]
             branch = min(ready, key=lambda index: served[index], default=-1)
-            found = Signal.NOT_READY if branch < 0 else branches.next(branch)
+            found = branches.answer([*passed.values()]) if branch < 0 else branches.next(branch)
             if found is None:
+                passed.clear()
                 continue
-            if found is Signal.NOT_READY and branch >= 0:
-                passed.add(branch)
+            if found in _PASSES_TURN and branch >= 0:
+                passed[branch] = found
                 continue
             if not isinstance(found, Signal):
                 for item in (found,) if isinstance(found, Item) else found.items:
@@ -135,7 +138,7 @@ class Joining(World):
                     else:
                         answers.append(found)
             if answers:
-                yield next(said for said in (Signal.PASS, Signal.WAIT, Signal.NOT_READY) if said in answers)
+                yield next(said for said in Signal if said in answers)
             else:
                 pair = held.pop(0), held.pop(1)
                 yield Item(tuple(item.delivered for item in pair))
@@ -176,6 +179,10 @@ class Joining(World):
         return self.forks[id(node)]
 
 
+# What a branch says that has nothing for now.
+_PASSES_TURN = (Signal.NOT_READY, Signal.REJECTED)
+
+
 class Fork:
     """One stream read by several outlets through bounded buffers (laws 14 and 15)."""
 
@@ -212,7 +219,7 @@ class Branches:
             return Drained(tuple(item for found in consumed for item in found.items))
         if consumed or Signal.PASS in answers:
             return Signal.PASS
-        return Signal.WAIT if Signal.WAIT in answers else Signal.NOT_READY
+        return next(said for said in Signal if said in answers)
 
 
 # `Any`: what is counted was compared with `HasSteps` where the union was written.

@@ -23,12 +23,14 @@ T = TypeVar("T")
 
 
 class Signal(enum.Enum):
-    """What a node says instead of an item."""
+    """What a node says instead of an item; of several, the first of these counts."""
 
-    WAIT = enum.auto()
-    """What is under way is not there yet; a union that serves in turns stays with the branch."""
     PASS = enum.auto()
     """Something moved and no item came of it: ask again, before anybody else is served."""
+    REJECTED = enum.auto()
+    """A filter rejected an item, and may wait for what others do: ask again, but a union passes the turn."""
+    WAIT = enum.auto()
+    """What is under way is not there yet; a union that serves in turns stays with the branch."""
     NOT_READY = enum.auto()
     """Nothing until something else moves; a union passes the turn."""
 
@@ -95,9 +97,12 @@ class World(ABC):
         self.sent: Counter[tuple[int, int]] = Counter()
         self.failures: list[StageFailed] = []
         self.actors: dict[int, list[Any]] = {}
+        self._priorities = any(isinstance(n, nodes.Union) and n.policy == "prioritised" for n in walk(root))
         users = [id(group) for node in walk(root) for group in node.groups]
         # Where a plan's parts depend on one another, one can tell whether what was started is delivered at once.
-        self.patient = len(users) > len(set(users)) or any(_depends(node) for node in walk(root))
+        self.patient = (
+            len(users) > len(set(users)) or self._priorities or any(_depends(node) for node in walk(root))
+        )
         for group in groups_of(root):
             owner = Node(name=f"actors({group.name}, {group.count})", site=group.site)
             self.actors[id(group)] = [
@@ -113,6 +118,10 @@ class World(ABC):
         waits = self.patient and self.choose(2) == 1
         self.waited |= waits
         return waits
+
+    def late(self) -> bool:
+        """Whether it is not known yet that nothing comes of what was started; only priorities ask."""
+        return self._priorities and self.waits()
 
     def fails(self, failed: StageFailed) -> None:
         """Code raised in an actor: the run ends now, or when somebody sees it."""
@@ -176,12 +185,10 @@ class World(ABC):
 
 
 def _depends(node: Node) -> bool:
-    """Whether what a plan makes may depend on when a node was asked, as with replies, forks and priorities."""
+    """Whether what a plan makes may depend on when a node was asked, as with replies, forks and buffers."""
     match node:
         case nodes.Reply() | nodes.ReplyWeights() | nodes.Share() | nodes.Buffer():
             return True
-        case nodes.Union(policy=policy):
-            return policy == "prioritised"
         case nodes.Place(max_in_flight=count, group=group):
             return count > 1 and group.count > 1
         case _:

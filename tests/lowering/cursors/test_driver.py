@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import pytest
@@ -25,7 +26,10 @@ from pipeflow.dsl import (
     flatten,
     from_items,
     from_shards,
+    gather_rounds,
     gather_sync,
+    once_per_steps,
+    shuffle,
     stage,
     take,
     tap,
@@ -120,6 +124,20 @@ OPERATORS: list[tuple[str, list[Any], Callable[[Any], Any], list[Any]]] = [
     ("expand", [1, 2, 3], lambda s: s | expand(PairSums), [3, 3]),
     ("expand_twice", [1, 2, 3, 4, 5], lambda s: s | expand(PairSums) | expand(PairSums), [10, 5]),
     ("batch_the_rest_of_a_batch", [1, 2, 3], lambda s: s | batch(2) | flatten() | batch(2), [[1, 2], [3]]),
+    ("shuffle_within_one", [1, 2, 3], lambda s: s | shuffle(1, seed=0), [1, 2, 3]),
+    ("shuffle_nothing", [], lambda s: s | shuffle(4, seed=0), []),
+    (
+        "once_per_steps",
+        [Steps([1]), Steps([2, 3]), Steps([4]), Steps([5, 6, 7]), Steps([8])],
+        lambda s: s | once_per_steps(3),
+        [Steps([2, 3]), Steps([5, 6, 7])],
+    ),
+    (
+        "once_per_steps_of_less_than_one_item",
+        [Steps([1]), Steps([2])],
+        lambda s: s | once_per_steps(1),
+        [Steps([1]), Steps([2])],
+    ),
     (
         "concat",
         [Steps([1]), Steps([2, 3]), Steps([4])],
@@ -185,6 +203,55 @@ def test_take_ends_without_asking_for_another() -> None:
     asked = list[int]()
     assert list((from_items(range(9)) | tap(asked.append) | take(2)).run()) == [0, 1]
     assert asked == [0, 1]
+
+
+def test_shuffle_draws_each_item_from_those_that_came_last() -> None:
+    """Law 2 for an expansion: nothing is lost, and nothing comes earlier than its buffer lets it."""
+    found = list((from_items(range(200)) | shuffle(8, seed=1)).run())
+    assert sorted(found) == list(range(200))
+    assert found != list(range(200))
+    assert all(number < place + 8 for place, number in enumerate(found))
+
+
+def test_shuffle_is_the_same_for_a_seed_and_another_in_every_shard() -> None:
+    def order(seed: int) -> list[int]:
+        return list((from_items(range(20)) | shuffle(5, seed=seed)).run())
+
+    assert order(1) == order(1)
+    assert order(1) != order(2)
+    shards = from_shards([range(20), range(20)]) | shuffle(5, seed=1) | gather_rounds()
+    first, second = zip(*shards.run(), strict=True)
+    assert sorted(first) == sorted(second) == list(range(20))
+    assert list(first) == order(1)
+    assert first != second
+
+
+def test_shuffle_reads_no_more_than_its_buffer_ahead() -> None:
+    """Law 17."""
+    read = list[int]()
+    run = (from_items(range(99)).tap(read.append) | shuffle(4, seed=0)).run()
+    for delivered, _ in enumerate(islice(run, 9), start=1):
+        assert len(read) == delivered + 3
+    run.close()
+
+
+def test_once_per_steps_counts_in_every_shard_for_itself() -> None:
+    """Law 3 does not hold across a gather for what keeps a state, as the documentation says."""
+    items = [Steps([1, 2]) for _ in range(4)]
+    inside = from_shards([items, items]) | once_per_steps(4) | gather_sync()
+    assert len(list(inside.run())) == 2 * 2
+    behind = from_shards([items, items]) | gather_sync() | once_per_steps(4)
+    assert len(list(behind.run())) == 8 // 2
+
+
+def test_once_per_steps_of_an_item_that_counts_none_is_an_error() -> None:
+    """Law 20, where no annotation told it before."""
+    unknown: Stream[Any] = from_items(iter([1]))
+    plan = unknown | once_per_steps(2)
+    with pytest.raises(
+        StageError, match=r"stage once_per_steps\(2\) failed on item 0 in driver: AttributeError"
+    ):
+        list(plan.run())
 
 
 def test_a_tap_sees_every_item_and_changes_none() -> None:

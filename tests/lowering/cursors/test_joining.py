@@ -1,4 +1,4 @@
-"""Unions, drains, forks and partitions: what is interleaved, what is not, and when a union ends."""
+"""Unions, pairs and drains: what is interleaved, what is not, and when a union ends."""
 
 # pyright: reportUnknownLambdaType=none
 # pyright infers no parameter of a lambda on the right of `|`.
@@ -6,30 +6,28 @@
 from __future__ import annotations
 
 import itertools
-import re
+import random
 from itertools import islice
 
 import pytest
 
 from pipeflow.dsl import (
     DeadlockError,
-    PlanError,
     StageError,
     actors,
     batch,
     drain,
-    every,
     from_items,
     from_shards,
     gather_async,
     gather_sync,
     take,
 )
-from pipeflow.lowering.cursors.joining import RoundRobinCursor, UnionCursor
-from pipeflow.lowering.cursors.sharing import Sharing
+from pipeflow.lowering.cursors.joining import ByStepsCursor, RoundRobinCursor, UnionCursor
+from pipeflow.lowering.engines.sim import Sim
 from pipeflow.lowering.items import Item
 from tests.conftest import EngineName
-from tests.lowering.actors import Arithmetic, Counter, Recorder, Store
+from tests.lowering.actors import Arithmetic, Counter, Recorder, Rows, RowStore, Store
 
 
 def test_a_union_loses_doubles_and_reorders_nothing_inside_a_branch(engine: EngineName) -> None:
@@ -194,133 +192,179 @@ def test_a_drained_union_inside_another_is_stopped_with_it() -> None:
     assert list((endless.round_robin() & from_items([1, 2])).run()) == [1, 2]
 
 
-def test_every_consumer_of_a_fork_sees_every_item_in_order(engine: EngineName) -> None:
-    """Law 14."""
-    assert_forked(engine)
+# By steps
 
 
-def assert_forked(engine: EngineName) -> None:
-    left, right = (from_shards([[1, 2, 3, 4]]) | gather_sync()).fork(2, buffer=2)
-    squares = right | actors(Arithmetic, 1).stage(Arithmetic.square) | (lambda number: -number)
-    found = list((left & squares).run(engine))
-    assert [item for item in found if item > 0] == [1, 2, 3, 4]
-    assert [item for item in found if item < 0] == [-1, -4, -9, -16]
+def test_by_steps_serves_the_branch_that_is_furthest_behind() -> None:
+    """Law 11, by hand: two steps of b for each one of a."""
+    a, b = from_items([Rows(3, "a")] * 4), from_items([Rows(2, "b")] * 9)
+    found = [rows.name for rows in (a & b).by_steps(1, 2).run()]
+    # Served for a unit of weight: a 3, then b 1, 2, 3 and a again, since of two as far behind the first is served.
+    assert "".join(found) == "abbb" + "abbb" + "abbb" + "a"
 
 
-def test_a_fork_that_gives_an_item_to_one_consumer_fails_the_law_of_forks(
+def test_by_steps_keeps_the_ratio_exactly_whatever_the_sizes() -> None:
+    """Law 11: at any time no branch is further from its share than by one item."""
+    rng = random.Random(3)
+    sizes = {name: [rng.randint(1, 9) for _ in range(300)] for name in "ab"}
+    a, b = (from_items([Rows(size, name) for size in sizes[name]]) for name in "ab")
+    served = {"a": 0, "b": 0}
+    for rows in islice((a & b).by_steps(1, 4).run(), 280):
+        served[rows.name] += rows.steps
+        assert abs(served["a"] / 1 - served["b"] / 4) <= 9
+    assert served["b"] / served["a"] == pytest.approx(4, rel=0.05)
+
+
+def test_a_ratio_of_steps_that_counts_turns_fails_the_law_of_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mutant for law 11."""
+    monkeypatch.setattr(ByStepsCursor, "_poll", RoundRobinCursor._poll)
+    monkeypatch.setattr(ByStepsCursor, "_count_turn", RoundRobinCursor._count_turn, raising=False)
+    monkeypatch.setattr(ByStepsCursor, "_next_turn", RoundRobinCursor._next_turn, raising=False)
+    monkeypatch.setattr(ByStepsCursor, "_served", 0, raising=False)
+    with pytest.raises((AssertionError, TypeError)):
+        test_by_steps_serves_the_branch_that_is_furthest_behind()
+
+
+def test_by_steps_counts_what_a_drained_branch_consumes(engine: EngineName) -> None:
+    """As a store beside a training: four steps trained on for each one sampled."""
+    store = actors(RowStore, 1, warm=0)
+    sampled = from_items([Rows(1)] * 20) | store.stage(RowStore.add)
+    counted = list[int]()
+    trained = store.produce(RowStore.sample) | gather_sync() | take(5)
+    plan = (sampled.tap(lambda rows: counted.append(rows.steps)) | drain) & trained
+    for number, rows in enumerate(plan.by_steps(1, 4).run(engine), start=1):
+        assert rows.steps == 4
+        assert number - 1 <= sum(counted) <= number + 1
+    assert sum(counted) <= 6
+
+
+def test_a_branch_that_was_not_ready_is_owed_nothing() -> None:
+    """Law 11: the store warms up over ten steps, and the training does not then catch up on them."""
+    store = actors(RowStore, 1, warm=10)
+    sampled = from_items([Rows(1, "s")] * 14) | store.stage(RowStore.add)
+    trained = store.produce(RowStore.sample) | gather_sync()
+    found = "".join(rows.name[0] for rows in islice((sampled & trained).by_steps(1, 4).run(), 16))
+    # The store's tenth step is there, and sampled from, before the union delivers the item that brought it.
+    assert found == "s" * 9 + "rsrsrsr"
+
+
+def test_by_steps_goes_on_with_the_branches_that_are_left() -> None:
+    a, b = from_items([Rows(1, "a")]), from_items([Rows(1, "b")] * 3)
+    assert [rows.name for rows in (a & b).by_steps(1, 1).run()] == ["a", "b", "b", "b"]
+
+
+def test_an_item_without_steps_is_an_error_of_the_union() -> None:
+    """Law 20, where no annotation told it before."""
+
+    def unknown(item):  # type: ignore[no-untyped-def]  # as a user who writes no types
+        return item
+
+    plan = ((from_items([Rows(1)]) | unknown) & from_items([Rows(1)])).by_steps(1, 1)
+    assert [rows.steps for rows in plan.run()] == [1, 1]
+    broken = ((from_items([1]) | unknown) & from_items([Rows(1)])).by_steps(1, 1)
+    with pytest.raises(
+        StageError, match=r"stage by_steps failed .*AttributeError: 'int' object has no attribute"
+    ):
+        list(broken.run())
+
+
+# Priorities
+
+
+def test_an_earlier_branch_is_served_before_a_later_one() -> None:
+    """Law 12."""
+    plan = (from_items([1, 2]) & from_items([10, 20]) & from_items([100])).prioritised()
+    assert list(plan.run()) == [1, 2, 10, 20, 100]
+
+
+def test_a_later_branch_is_served_while_an_earlier_one_has_nothing_ready() -> None:
+    """Law 12: the first waits for its actor, the second for nobody."""
+    urgent = from_items([1, 2]) | actors(Arithmetic, 1).stage(Arithmetic.square)
+    plan = (urgent & from_items([-1] * 20)).prioritised()
+    found = list(plan.run())
+    assert found[0] == -1
+    assert [item for item in found if item > 0] == [1, 4]
+    assert found.index(4) < 6, "what finished is heard though the other branch never waits"
+
+
+def test_a_first_branch_that_is_not_heard_fails_the_law_of_priorities(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A mutant for law 14."""
-
-    def first_only(sharing: Sharing, item: Item) -> None:
-        sharing.buffers[0].append(item)
-
-    monkeypatch.setattr(Sharing, "_share", first_only)
-    with pytest.raises((AssertionError, DeadlockError)):
-        assert_forked("inline")
+    """A mutant for law 12: it never looks what has finished."""
+    monkeypatch.setattr("pipeflow.lowering.executor.Executor.look", lambda executor: None)
+    with pytest.raises(AssertionError):
+        test_a_later_branch_is_served_while_an_earlier_one_has_nothing_ready()
 
 
-def test_a_consumer_that_is_too_far_ahead_waits() -> None:
-    """Law 14: at most `buffer` items are held."""
-    read = list[int]()
-    left, right = from_items(range(9)).tap(read.append).fork(2, buffer=2)
-    run = (left & (right | batch(9) | drain)).run()
-    for count in range(1, 9):
-        assert next(run) == count - 1
-        assert len(read) <= count + 2
+def test_a_first_branch_that_is_not_ready_is_passed_over() -> None:
+    store = actors(Store, 1, warm=2)
+    fill = from_items([5, 6, 7]) | store.stage(Store.add) | (lambda count: -count)
+    samples = store.produce(Store.sample) | gather_sync() | take(4)
+    found = list((samples & fill).prioritised().run())
+    assert found[:3] == [-1, -2, 5]
+    assert [item for item in found if item < 0] == [-1, -2, -3]
+    assert len(found) == 7
+
+
+def test_a_filter_in_a_first_branch_holds_nobody_up(engine: EngineName) -> None:
+    rejected = from_items(range(50)).filter(lambda number: number < 0)
+    numbers = actors(Counter, 1, limit=3).produce(Counter.next_number) | gather_sync()
+    assert list((rejected & numbers).prioritised().run(engine)) == [1, 2, 3]
+
+
+# Pairs
+
+
+def test_zip_makes_pairs_in_order_and_ends_with_the_shorter(engine: EngineName) -> None:
+    numbers = actors(Counter, 1, limit=9).produce(Counter.next_number) | gather_async(2)
+    assert list(numbers.zip(from_items("abc")).run(engine)) == [(1, "a"), (2, "b"), (3, "c")]
+    assert list(from_items("ab").zip(from_items(range(9))).run()) == [("a", 0), ("b", 1)]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_zip_pairs_whatever_finishes_first(seed: int) -> None:
+    left = actors(Counter, 1, limit=5).produce(Counter.next_number) | gather_async(2)
+    right = from_items(range(7)) | actors(Arithmetic, 2).stage(Arithmetic.square).max_in_flight(3)
+    found = list(left.zip(right).run(Sim(seed)))
+    assert found == [(number + 1, number * number) for number in range(5)]
+
+
+def test_zip_asks_neither_side_for_more_than_one_item_ahead() -> None:
+    """Law 17."""
+    read = [list[int](), list[int]()]
+    left, right = (from_items(range(9)).tap(side.append) for side in read)
+    run = left.zip(right).run()
+    for delivered, _ in enumerate(islice(run, 5), start=1):
+        assert [len(side) for side in read] == [delivered, delivered]
     run.close()
 
 
-def test_a_fork_that_nobody_can_go_on_reading_is_a_deadlock_that_names_both() -> None:
-    """Law 14: the round robin wants three of the left, and the right one's buffer holds two."""
-    left, right = from_items(range(9)).fork(2, buffer=2)
-    plan = (left & (right | batch(9)).named("patient")).round_robin(3, 1)
-    run = plan.run()
-    assert list(islice(run, 2)) == [0, 1]
-    with pytest.raises(DeadlockError) as caught:
-        next(run)
-    here = "\\(.*test_joining.py:\\d+\\)"
-    assert re.search(
-        rf"fork\(2\)\[0\] {here} waits for patient {here} to ask for fork\(2\)\[1\], whose buffer of 2 is full",
-        str(caught.value),
-    )
+def test_when_one_side_of_a_pair_ends_the_other_is_stopped() -> None:
+    """Law 13's halves: its source starts nothing more, and the rest of the plan goes on."""
+    counter = actors(Counter, 1)
+    numbers = counter.produce(Counter.next_number) | gather_async(2)
+    pairs = numbers.zip(from_items("ab")).map(lambda pair: pair[0])
+    with (pairs & from_items([-1] * 30)).run() as run:
+        assert sorted(run) == [-1] * 30 + [1, 2]
+        assert run.ask(counter, Counter.started)[0] <= 2 + 1 + 2
 
 
-def test_a_consumer_that_ended_holds_nobody_up() -> None:
-    left, right = from_items(range(9)).fork(2, buffer=1)
-    assert list((left & (right | take(2) | drain)).run()) == list(range(9))
+def test_a_pair_waits_for_a_side_that_is_not_ready() -> None:
+    store = actors(Store, 1, warm=2)
+    fill = from_items([5, 6]) | store.stage(Store.add) | drain
+    pairs = (store.produce(Store.sample) | gather_sync()).zip(from_items("abc"))
+    assert list((fill & pairs).run()) == [(5, "a"), (6, "b"), (5, "c")]
 
 
-def test_a_drained_consumer_gets_what_its_fork_has_read_for_it() -> None:
-    """Laws 14 and 18: the other consumer ends the union while items wait for this one."""
-    recorder = actors(Recorder, 1)
-    left, right = from_items(range(6)).fork(2, buffer=4)
-    with (left & (right | recorder.stage(Recorder.note_number) | drain)).run() as run:
-        assert list(run) == list(range(6))
-        assert run.ask(recorder, Recorder.notes) == [list(range(6))]
+def test_a_pair_shows_where_its_sides_came_from() -> None:
+    sourced = actors(Counter, 2, limit=1).produce(Counter.next_number) | gather_sync().with_source()
+    pairs = sourced.zip(from_items([7, 8])).map(lambda pair: (pair[0].source.index, pair[1]))
+    assert list(pairs.run()) == [(0, 7), (1, 8)]
 
 
-def test_drained_consumers_share_what_is_in_flight_when_the_union_ends() -> None:
-    """Laws 13 and 14: nothing that the source started is lost, and both see the same."""
-    counter, recorders = actors(Counter, 1), [actors(Recorder, 1), actors(Recorder, 1)]
-    outlets = (counter.produce(Counter.next_number) | gather_async(4)).fork(2, buffer=9)
-    first, second = (
-        outlet | recorder.stage(Recorder.note_number) | drain
-        for outlet, recorder in zip(outlets, recorders, strict=True)
-    )
-    with (first & second & (from_shards([[1] * 3]) | gather_sync())).run() as run:
-        assert list(run) == [1] * 3
-        started = run.ask(counter, Counter.started)[0]
-        assert started > 0
-        for recorder in recorders:
-            assert run.ask(recorder, Recorder.notes) == [list(range(1, started + 1))]
-
-
-def test_a_branch_of_a_fork_may_write_into_its_items() -> None:
-    """Law 26: no branch sees another's writes, for items on the driver and for items in an actor."""
-
-    def marked(item: list[int]) -> list[int]:
-        item.append(-1)
-        return item
-
-    for source in (from_items([[1], [2]]), from_shards([[[1], [2]]]) | gather_sync()):
-        left, right = source.fork(2, buffer=2)
-        found = list(((left | marked) & right).round_robin().run())
-        assert found == [[1, -1], [1], [2, -1], [2]]
-
-
-def test_an_item_that_cannot_be_copied_is_an_error_of_the_fork() -> None:
-    """Law 20."""
-    generators = [iter(range(number)) for number in (1, 2)]
-    left, right = from_items(number for number in [(x for x in generators)]).fork(2, buffer=1)
-    with pytest.raises(StageError, match=r"stage fork\(2\) failed on item 0 in driver: TypeError"):
-        list((left & right).run())
-
-
-def test_every_item_goes_to_exactly_one_side_of_a_partition() -> None:
-    """Law 15: each side keeps the order."""
-    source = from_shards([[1, 2, 3, 4, 5]]) | gather_sync()
-    odd, even = source.partition(lambda number: number % 2 == 1, buffer=5)
-    found = list((odd & (even | (lambda number: -number))).run())
-    assert [item for item in found if item > 0] == [1, 3, 5]
-    assert [item for item in found if item < 0] == [-2, -4]
-
-
-def test_a_predicate_that_raises_is_an_error_of_the_partition() -> None:
-    """Law 20."""
-    high, low = from_items([2, 1, 0]).partition(lambda number: 1 / number > 0.6, buffer=9)
-    with pytest.raises(StageError, match=r"stage partition\(.*lambda\) failed on item 2 in driver: ZeroDiv"):
-        list((high & low).run())
-
-
-def test_an_end_of_a_fork_that_feeds_nothing_is_refused() -> None:
-    """Law 26: its buffer would fill, and then nothing could go on."""
-    left, _ = from_items(range(9)).fork(2, buffer=2)
-    with pytest.raises(PlanError, match=r"fork\(2\)\[1\] \(.*test_joining.py:\d+\) feeds nothing"):
-        left.run()
-
-
-def test_a_fork_may_be_joined_again_through_gates() -> None:
-    left, right = from_items(range(6)).fork(2, buffer=3)
-    plan = ((left | every(2)) & (right | (lambda number: -number))).round_robin(1, 2)
-    assert list(plan.run()) == [1, 0, -1, 3, -2, -3, 5, -4, -5]
+def test_two_sides_of_one_fork_can_be_paired() -> None:
+    left, right = from_items([1, 2, 3]).fork(2, buffer=1)
+    assert list((left | (lambda number: -number)).zip(right).run()) == [(-1, 1), (-2, 2), (-3, 3)]
+    ahead, behind = from_items(range(9)).fork(2, buffer=1)
+    with pytest.raises(DeadlockError, match=r"whose buffer of 1 is full"):
+        list((ahead | batch(3)).zip(behind | batch(1)).run())

@@ -1,4 +1,4 @@
-"""Messages to actors: weights, replies to sources, sends; when they take effect and what becomes of errors."""
+"""Messages to actors: weights to all or to the source, targets, sends; when they take effect, and errors."""
 
 from __future__ import annotations
 
@@ -8,20 +8,21 @@ from typing import Any
 import pytest
 
 from pipeflow.dsl import (
-    Sourced,
     StageError,
     Stream,
     actors,
-    drain,
-    every,
+    batch,
     from_items,
     gather_async,
     gather_rounds,
     gather_sync,
+    reply_weights,
     sync_weights,
     take,
+    update_target,
 )
 from pipeflow.lowering.cursors.messages import SyncWeightsCursor
+from pipeflow.lowering.engines.sim import Sim
 from pipeflow.lowering.items import Item, Signal
 from tests.conftest import EngineName
 from tests.lowering.actors import Failing, Learner, Recorder, Sample, Worker
@@ -89,55 +90,105 @@ def test_under_gather_async_at_most_num_async_items_miss_a_broadcast() -> None:
     assert lags[-1] > 0
 
 
-def test_a_reply_reaches_only_the_actor_that_the_item_came_from(engine: EngineName) -> None:
-    """Law 9: the source is carried past the stage in the learner, and the plain item goes on."""
+# Weights to the source
+
+
+def test_weights_go_to_just_the_workers_that_an_item_came_from(engine: EngineName) -> None:
+    """Law 9: all get them once at the start, then each after an item of its own."""
     workers, learner = actors(Worker, 2), actors(Learner, 1)
     plan = (
         workers.produce(Worker.sample)
         | gather_sync().with_source()
         | learner.stage(Learner.update)
-    ).reply(Worker.set_weights, lambda sample: 10 * sample.shard + sample.k)  # fmt: skip
-    with plan.run(engine) as run:
-        assert list(islice(run, 4)) == [
-            Sample(0, 0, -1),
-            Sample(1, 0, -1),
-            Sample(0, 1, 0),
-            Sample(1, 1, 10),
-        ]
-        assert run.ask(workers, Worker.messages) == [[0, 1], [10, 11]]
-
-
-def test_the_source_is_kept_by_gates_unions_and_forks() -> None:
-    workers = actors(Worker, 2)
-    sourced = workers.produce(Worker.sample) | gather_sync().with_source() | every(1) | take(6)
-    left, right = sourced.fork(2, buffer=2)
-    replied = (left & (right.filter(lambda _: True) | drain)).reply(
-        Worker.set_weights, lambda sample: sample.k
+        | reply_weights(learner)
+        | take(4)
     )
-    with replied.run() as run:
-        assert [sample.shard for sample in run] == [0, 1, 0, 1, 0, 1]
-        assert run.ask(workers, Worker.messages) == [[0, 1, 2], [0, 1, 2]]
+    with plan.run(engine) as run:
+        assert [(sample.shard, sample.version) for sample in run] == [(0, 0), (1, 0), (0, 1), (1, 2)]
+        assert run.ask(workers, Worker.messages) == [[0, 1, 3], [0, 2, 4]]
 
 
-def test_a_function_of_a_sourced_stream_is_given_the_source() -> None:
-    """Also before a placed stage, into whose actor it is then not moved, and in part of a union."""
+def test_weights_go_to_a_worker_after_every_nth_item_of_its_own() -> None:
+    workers, learner = actors(Worker, 2), actors(Learner, 1)
+    plan = (
+        workers.produce(Worker.sample)
+        | gather_sync().with_source()
+        | learner.stage(Learner.update)
+        | reply_weights(learner, every=2)
+        | take(8)
+    )
+    with plan.run() as run:
+        list(run)
+        assert run.ask(workers, Worker.messages) == [[0, 3, 7], [0, 4, 8]]
 
-    def shard(sourced: Sourced[Sample, Worker]) -> int:
-        return sourced.source.index
 
-    recorder = actors(Recorder, 1)
-    sourced = actors(Worker, 2).produce(Worker.sample) | gather_sync().with_source()
-    plan = sourced | shard | recorder.stage(Recorder.note_number) | take(4)
-    assert list(plan.run()) == [0, 1, 0, 1]
+@pytest.mark.parametrize("seed", range(10))
+def test_after_its_weights_were_sent_at_most_num_async_items_of_a_worker_miss_them(seed: int) -> None:
+    """Laws 7 and 9, under every schedule."""
+    workers, learner = actors(Worker, 2), actors(Learner, 1)
+    plan = (
+        workers.produce(Worker.sample)
+        | gather_async(2).with_source()
+        | learner.stage(Learner.update)
+        | reply_weights(learner)
+        | take(14)
+    )
+    sent: dict[int, list[int]] = {0: [0], 1: [0]}
+    for version, sample in enumerate(plan.run(Sim(seed)), start=1):
+        # It reflects all that was sent before it was asked for: all but what the last two items brought.
+        assert sample.version in sent[sample.shard][-3:]
+        sent[sample.shard].append(version)
 
-    def kind(item: Any) -> str:
-        return type(item).__name__
 
-    sourced = actors(Worker, 1).produce(Worker.sample) | gather_sync().with_source()
-    mixed: Stream[Any] = (sourced & from_items([1, 2])).round_robin()
-    assert list((mixed | kind | recorder.stage(Recorder.note) | take(4)).run()) == [
-        "Sourced", "int", "Sourced", "int",
-    ]  # fmt: skip
+def test_weights_for_a_batch_go_to_each_of_its_sources() -> None:
+    workers, learner = actors(Worker, 3), actors(Learner, 1)
+    plan = (
+        workers.produce(Worker.sample)
+        | gather_sync().with_source()
+        | batch(2)
+        | learner.stage(Learner.update_round)
+        | reply_weights(learner)
+        | take(3)
+    )
+    with plan.run() as run:
+        assert [[sample.shard for sample in samples] for samples in run] == [[0, 1], [2, 0], [1, 2]]
+        assert run.ask(workers, Worker.messages) == [[0, 1, 2], [0, 1, 3], [0, 2, 3]]
+
+
+# Targets
+
+
+def test_a_target_follows_after_every_nth_item(engine: EngineName) -> None:
+    """Law 9: before the item is delivered, hence before the next update."""
+    workers, learner = actors(Worker, 1), actors(Learner, 1)
+    plan = (
+        workers.produce(Worker.sample)
+        | gather_sync()
+        | learner.stage(Learner.update)
+        | update_target(learner, every=3)
+        | take(7)
+    )
+    with plan.run(engine) as run:
+        for number, _ in enumerate(run, start=1):
+            assert run.ask(learner, Learner.targets) == [list(range(3, number + 1, 3))]
+
+
+def test_an_error_of_a_target_names_its_line() -> None:
+    """Law 20."""
+
+    class Broken:
+        def update_target(self) -> None:
+            message = "no target"
+            raise ValueError(message)
+
+    broken = actors(Broken, 1)
+    with pytest.raises(
+        StageError, match=r"test_messages.py:\d+: stage update_target\(.*Broken\) failed in .*: no target"
+    ):
+        list((from_items([1]) | update_target(broken)).run())
+
+
+# Sends
 
 
 def test_send_reaches_every_actor_in_the_order_sent(engine: EngineName) -> None:

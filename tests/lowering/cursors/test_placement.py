@@ -1,15 +1,19 @@
 """Stages placed on actors: order, items in flight, pools, and what is fused into them."""
 
+# pyright: reportUnknownLambdaType=none
+# pyright infers no parameter of a lambda on the right of `|`.
+
 from __future__ import annotations
 
 from itertools import islice
 
 import pytest
 
-from pipeflow.dsl import actors, batch, flat_map, flatten, from_items, gather_rounds
+from pipeflow.dsl import actors, batch, flat_map, flatten, from_items, gather_rounds, take
 from pipeflow.lowering.cursors.placement import PlaceCursor
+from pipeflow.lowering.engines.sim import Sim
 from tests.conftest import EngineName
-from tests.lowering.actors import Arithmetic, Counter, Recorder, Store
+from tests.lowering.actors import Arithmetic, Counter, Recorder, Store, Worker
 
 
 def repeated(number: int) -> list[int]:
@@ -114,6 +118,67 @@ def test_a_round_is_one_input_of_the_stage_that_follows() -> None:
         | actors(Arithmetic, 1).stage(Arithmetic.total)
     )
     assert list(plan.run()) == [2, 4]
+
+
+# Repeated stages
+
+
+def test_a_repeated_stage_takes_what_it_made_before(engine: EngineName) -> None:
+    plan = from_items([2, 3]) | actors(Arithmetic, 1).stage(Arithmetic.square).repeat(3)
+    assert list(plan.run(engine)) == [2**8, 3**8]
+
+
+def test_repeating_twice_multiplies() -> None:
+    placed = actors(Arithmetic, 1).stage(Arithmetic.square)
+    assert placed.repeat(2).repeat(2) == placed.repeat(4)
+    assert list((from_items([2]) | placed.repeat(1)).run()) == [4]
+
+
+def test_a_repeated_stage_in_the_shards_is_an_inner_loop_of_each() -> None:
+    workers = actors(Worker, 2)
+    plan = (
+        workers.produce(Worker.started)
+        | (lambda started: started + 1)
+        | workers.stage(Worker.doubled).repeat(4)
+        | gather_rounds()
+        | take(1)
+    )
+    assert list(plan.run()) == [[16, 16]]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_repeated_stage_keeps_the_order_under_every_schedule(seed: int) -> None:
+    plan = from_items(range(6)) | actors(Arithmetic, 2).stage(Arithmetic.square).max_in_flight(3).repeat(2)
+    assert list(plan.run(Sim(seed))) == [number**4 for number in range(6)]
+
+
+# Pools behind one stage
+
+
+@pytest.mark.ray
+def test_an_item_goes_to_the_actor_with_the_fewest_in_flight(ray_runtime: None) -> None:
+    """While one actor is held up by the first item, the other takes all that follow."""
+    pool = actors(Arithmetic, 2)
+    plan = from_items(range(8)) | pool.stage(Arithmetic.held_up_by_first).max_in_flight(2).unordered()
+    found = list(plan.run("ray"))
+    assert sorted(number for _, number in found) == list(range(8))
+    held_up = next(shard for shard, number in found if number == 0)
+    overtaking = [shard for shard, _ in found[: found.index((held_up, 0))]]
+    assert overtaking
+    assert set(overtaking) == {1 - held_up}
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_pool_is_loaded_evenly_whether_ordered_or_not(seed: int) -> None:
+    pool = actors(Recorder, 3)
+    for placed in (pool.stage(Recorder.note_number), pool.stage(Recorder.note_number).unordered()):
+        with (from_items(range(12)) | placed.max_in_flight(3)).run(Sim(seed)) as run:
+            found = list(run)
+            shares = [len(notes) for notes in run.ask(pool, Recorder.notes)]
+        assert sorted(found) == list(range(12))
+        assert not placed.ordered or found == list(range(12))
+        assert sum(shares) == 12
+        assert min(shares) >= 1
 
 
 def test_stages_may_follow_each_other_in_different_actors() -> None:

@@ -75,7 +75,9 @@ def test_priorities_are_the_errors_against_targets_by_hand(double: bool) -> None
     rows = np.arange(batch.steps)
     best = target[rows, (online if double else target).argmax(axis=1)]
     wanted = batch.rewards + batch.discounts * np.where(batch.terminated, 0.0, best)
-    errors = np.abs(wanted - values(learner, batch.observations, "parameters")[rows, batch.actions])
+    errors = np.abs(
+        wanted - values(learner, batch.observations, "parameters")[rows, batch.actions.astype(np.int64)]
+    )
     report = learner.update(batch)
     np.testing.assert_allclose(report.priorities.priorities, errors, rtol=1e-4, atol=1e-5)
     assert report.priorities.indices is batch.indices

@@ -12,7 +12,7 @@ import pytest
 from gymnasium import spaces
 from typing_extensions import override
 
-from pipeflow.rl.multi_agent.cartpole import MultiAgentCartPole
+from pipeflow.rl.multi_agent.cartpole import MULTI_AGENT_CARTPOLE, MultiAgentCartPole
 from pipeflow.rl.multi_agent.environments import (
     CheckedMultiAgentEnvironment,
     MultiAgentEnvironment,
@@ -60,6 +60,10 @@ def test_a_description_travels() -> None:
     copy = pickle.loads(pickle.dumps(MultiAgentEnvSpec(MultiAgentCartPole, {"agents": 3})))
     assert list(copy.spaces()) == ["0", "1", "2"]
     assert copy.name == "MultiAgentCartPole"
+
+
+def test_an_environment_may_be_named() -> None:
+    assert isinstance(MultiAgentEnvSpec(MULTI_AGENT_CARTPOLE).make(), MultiAgentCartPole)
 
 
 def test_every_episode_is_seeded_from_the_one_seed() -> None:
@@ -214,6 +218,7 @@ def test_an_environment_must_name_its_agents(agents: list[Any]) -> None:
     [
         ("mpe2.simple_spread_v99", "cannot import 'mpe2.simple_spread_v99'"),
         ("math", "'math' has no parallel_env"),
+        (f"{MultiAgentCartPole.__module__}:CartPoles", "cartpole' has no CartPoles; name one of"),
     ],
 )
 def test_modules_without_an_environment_are_named(module: str, words: str) -> None:

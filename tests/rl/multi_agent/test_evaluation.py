@@ -10,7 +10,7 @@ from pipeflow.rl.multi_agent.environments import MultiAgentEnvSpec
 from pipeflow.rl.multi_agent.evaluation import evaluate_multi_agent
 from pipeflow.rl.multi_agent.policy_map import PolicyMap
 from pipeflow.rl.policies import PolicySpec
-from tests.rl.multi_agent.scripted_environments import Frame, by_name, spec, tenfold
+from tests.rl.multi_agent.scripted_environments import Frame, all_shared, by_name, spec, tenfold
 
 NO_WEIGHTS = Weights(0, {})
 FRAMES = [
@@ -33,7 +33,7 @@ def test_every_agent_is_paid_what_its_actions_earned() -> None:
 
 
 def test_a_policy_has_the_episodes_of_all_its_agents() -> None:
-    policies = tenfold(lambda agent: "shared", "shared")
+    policies = tenfold(all_shared, "shared")
     played = evaluate_multi_agent(spec(FRAMES), policies, {"shared": NO_WEIGHTS}, episodes=1, seed=0)
     assert played.by_policy["shared"].returns.tolist() == [3.0, 12.0]
 
@@ -50,6 +50,16 @@ def test_the_same_seed_plays_the_same_episodes() -> None:
     )
     assert first == again != other
     assert len(first) == 5
+
+
+def test_agents_that_come_back_play_exactly_so_many_episodes_each() -> None:
+    env = MultiAgentEnvSpec(MultiAgentCartPole, {"agents": 3, "returning": True})
+    spaces = env.spaces()["0"]
+    policy = PolicySpec(spaces.observations, spaces.actions)
+    weights = {"shared": Weights(0, policy.build(seed=4).parameters_numpy())}
+    played = evaluate_multi_agent(env, PolicyMap({"shared": policy}, all_shared), weights, episodes=4, seed=1)
+    assert [stats.count for stats in played.by_agent.values()] == [4, 4, 4]
+    assert played.by_policy["shared"].count == 12
 
 
 @pytest.mark.parametrize(

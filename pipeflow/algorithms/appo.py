@@ -1,0 +1,75 @@
+"""APPO: IMPALA's dataflow around PPO's clipped epochs, with a target network (Luo et al. 2020).
+
+Reads top to bottom: the configuration, then the plan. The loss is `pipeflow.rl.learners.appo`'s; how fragments
+become batches is IMPALA's (`pipeflow.algorithms.impala`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from typing_extensions import override
+
+from pipeflow.algorithms.impala import IMPALAConfig, batches_of, learning_rate_of, policy_of, workers_of
+from pipeflow.dsl import Stream, actors, gather_async, sync_weights
+from pipeflow.rl.batches import Report
+from pipeflow.rl.learners.appo import APPOLearner
+from pipeflow.rl.learners.impala import VTraceSettings
+from pipeflow.rl.rollouts import RolloutWorker
+
+__all__ = ["APPOConfig", "appo", "policy_of"]
+
+
+@dataclass(frozen=True)
+class APPOConfig(IMPALAConfig):
+    """Every number that APPO depends on: those of IMPALA, and of the clipped epochs."""
+
+    fragment_length: int = 64
+    """Vector steps of a fragment."""
+    fragments: int = 2
+    """Fragments in a batch of the learner."""
+    normalise_advantages: bool = True
+    """Scale the advantages of every minibatch to mean 0 and deviation 1."""
+    epochs: int = 4
+    """Passes over a batch."""
+    minibatch_size: int = 256
+    """Environment steps in an optimiser step."""
+    clip: float = 0.2
+    """How far the probability ratio to the target network may move before its gradient is cut off."""
+    target_every: int = 1
+    """Updates after which the target network becomes what the network is."""
+    kl_coef: float = 0.0
+    """Weight of the KL divergence from the target network, at first."""
+    kl_target: float | None = None
+    """KL divergence that its weight is adapted to; None keeps the weight."""
+
+    @override
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("epochs", "minibatch_size", "target_every"):
+            if getattr(self, name) < 1:
+                message = f"{name} must be at least 1, got {getattr(self, name)}"
+                raise ValueError(message)
+        if self.memory != "none":
+            message = (
+                f"APPO shuffles rows, which a policy with memory {self.memory!r} cannot be given; use IMPALA"
+            )
+            raise ValueError(message)
+
+
+def appo(config: APPOConfig) -> Stream[Report]:
+    """APPO's plan: IMPALA's, with another learner."""
+    workers = workers_of(config)
+    learner = actors(
+        APPOLearner, 1, policy_of(config), lr=learning_rate_of(config), epochs=config.epochs,
+        targets=VTraceSettings(config.gamma, config.rho_clip, config.c_clip), clip=config.clip,
+        minibatch_size=config.minibatch_size, target_every=config.target_every, value_coef=config.value_coef,
+        entropy_coef=config.entropy_coef, kl_coef=config.kl_coef, kl_target=config.kl_target,
+        max_grad_norm=config.max_grad_norm, normalise_advantages=config.normalise_advantages,
+        seed=config.seed, device=config.device, threads=config.threads,
+    )  # fmt: skip
+    return (
+        batches_of(workers.produce(RolloutWorker.sample) | gather_async(config.in_flight), config)
+        | learner.stage(APPOLearner.update).max_in_flight(config.queue)
+        | sync_weights(learner, workers, every=config.broadcast_every)
+    )
