@@ -28,8 +28,6 @@ class APPOConfig(IMPALAConfig):
     """Vector steps of a fragment."""
     fragments: int = 2
     """Fragments in a batch of the learner."""
-    normalise_advantages: bool = True
-    """Scale the advantages of every minibatch to mean 0 and deviation 1."""
     epochs: int = 4
     """Passes over a batch."""
     minibatch_size: int = 256

@@ -30,7 +30,7 @@ class IMPALAConfig:
     """Rollout workers, each an actor of its own."""
     num_envs: int = 8
     """Environments that a worker steps as one."""
-    fragment_length: int = 32
+    fragment_length: int = 16
     """Vector steps of a fragment."""
     in_flight: int = 2
     """Fragments that a worker may have started and not yet delivered."""
@@ -54,14 +54,14 @@ class IMPALAConfig:
     """V-trace's c-bar: how far corrections reach back."""
     lr: float = 1e-3
     """Adam's learning rate."""
-    anneal_steps: int | None = None
+    anneal_steps: int | None = 300_000
     """Environment steps over which the learning rate falls to 0; None keeps it."""
     value_coef: float = 0.5
     """Weight of the value loss."""
-    entropy_coef: float = 0.0
+    entropy_coef: float = 0.01
     """Weight of the entropy bonus."""
-    normalise_advantages: bool = False
-    """Scale the advantages of a batch to mean 0 and deviation 1."""
+    normalise_advantages: bool = True
+    """Scale the advantages of every optimiser step to mean 0 and deviation 1."""
     max_grad_norm: float | None = 0.5
     """Norm to which gradients are clipped; None leaves them."""
     hidden: tuple[int, ...] = (64, 64)
@@ -76,7 +76,7 @@ class IMPALAConfig:
     """Units of the recurrent layer."""
     normalise_observations: bool = False
     """Scale observations by running statistics, which travel with the weights."""
-    normalise_rewards: bool = False
+    normalise_rewards: bool = True
     """Scale rewards by the running deviation of the discounted return."""
     seed: int = 0
     """From which every worker, environment and network gets a stream of its own."""

@@ -39,7 +39,7 @@ class MAMLConfig:
     """Arguments of the environment that a task draws uniformly, with their lowest and highest value."""
     workers: int = 2
     """Workers, each an actor of its own; a round is one task of each."""
-    tasks_per_update: int = 20
+    tasks_per_update: int = 10
     """Tasks in an update, a multiple of the workers."""
     inner_steps: int = 1
     """Gradient steps that adapt to a task."""
@@ -47,13 +47,13 @@ class MAMLConfig:
     """Of the gradient steps that adapt."""
     first_order: bool = False
     """Whether the update treats the gradients of those steps as constants."""
-    num_envs: int = 20
+    num_envs: int = 40
     """Environments of a task that a worker steps as one."""
     fragment_length: int = 50
     """Vector steps of a task before adapting, and after every step of it."""
     gamma: float = 0.99
     """Discount of a reward one step later."""
-    lr: float = 1e-3
+    lr: float = 3e-3
     """Adam's learning rate."""
     epochs: int = 5
     """Optimiser steps on the tasks of an update."""

@@ -73,9 +73,12 @@ def _fitted(hint: Any, value: Json, where: str) -> Any:
     elif dataclasses.is_dataclass(hint) and isinstance(value, Mapping):
         return _build(hint, value, f"{where}.")
     elif origin is tuple and isinstance(value, list):
-        return tuple(_fitted(arguments[0], item, where) for item in value)
+        kinds = arguments if arguments[-1] is not Ellipsis else arguments[:1] * len(value)
+        if len(kinds) == len(value):
+            return tuple(_fitted(kind, item, where) for kind, item in zip(kinds, value, strict=True))
     elif origin is Mapping and isinstance(value, Mapping):
-        return dict(value)
+        kind = arguments[1]
+        return {key: item if kind is object else _fitted(kind, item, where) for key, item in value.items()}
     elif origin is Literal and value in arguments:
         return value
     elif hint is float and isinstance(value, (int, float)) and not isinstance(value, bool):

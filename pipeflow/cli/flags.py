@@ -70,40 +70,51 @@ def _parse(kind: type[Any], words: Sequence[str], program: str, description: str
 
 def _registry() -> ConstructorRegistry:
     from pipeflow.rl.environments import EnvSpec
+    from pipeflow.rl.multi_agent.environments import MultiAgentEnvSpec
 
     registry = ConstructorRegistry()
 
     def environment(info: StructTypeInfo) -> StructConstructorSpec | None:
         if info.type is not EnvSpec:
             return None
-        default = info.default
-
-        def make(env: str, env_kwargs: tuple[str, ...], frame_stack: int) -> EnvSpec:
-            return EnvSpec(env, dict(map(_keyword, env_kwargs)), frame_stack)
-
+        frames = StructFieldSpec(
+            "frame_stack", int, info.default.frame_stack, "How many of the latest observations make one."
+        )
+        what = "A registered id, or module:id with the module that registers it."
         return StructConstructorSpec(
-            instantiate=make,
-            fields=(
-                StructFieldSpec(
-                    "env",
-                    str,
-                    default.env,
-                    "A registered id, or module:id with the module that registers it.",
-                ),
-                StructFieldSpec(
-                    "env_kwargs",
-                    tuple[str, ...],
-                    tuple(f"{key}={json.dumps(value)}" for key, value in default.kwargs.items()),
-                    "Arguments of the environment, as key=value; values are JSON, or else text.",
-                ),
-                StructFieldSpec(
-                    "frame_stack", int, default.frame_stack, "How many of the latest observations make one."
-                ),
-            ),
+            instantiate=lambda env, env_kwargs, frame_stack: EnvSpec(env, _keywords(env_kwargs), frame_stack),
+            fields=(*_named_environment(info, what), frames),
+        )
+
+    def multi_agent_environment(info: StructTypeInfo) -> StructConstructorSpec | None:
+        if info.type is not MultiAgentEnvSpec:
+            return None
+        what = "module:name of what makes it, or a module of PettingZoo's."
+        return StructConstructorSpec(
+            instantiate=lambda env, env_kwargs: MultiAgentEnvSpec(env, _keywords(env_kwargs)),
+            fields=_named_environment(info, what),
         )
 
     registry.struct_rule(environment)
+    registry.struct_rule(multi_agent_environment)
     return registry
+
+
+def _named_environment(info: StructTypeInfo, what: str) -> tuple[StructFieldSpec, StructFieldSpec]:
+    """The flags that say which environment, and with which arguments."""
+    return (
+        StructFieldSpec("env", str, info.default.env, what),
+        StructFieldSpec(
+            "env_kwargs",
+            tuple[str, ...],
+            tuple(f"{key}={json.dumps(value)}" for key, value in info.default.kwargs.items()),
+            "Arguments of the environment, as key=value; values are JSON, or else text.",
+        ),
+    )
+
+
+def _keywords(words: tuple[str, ...]) -> dict[str, object]:
+    return dict(map(_keyword, words))
 
 
 def _keyword(word: str) -> tuple[str, object]:

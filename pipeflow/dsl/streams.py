@@ -348,6 +348,8 @@ class Merged(Stream[T_co]):
     def round_robin(self, *weights: int) -> Stream[T_co]:
         """Serve the branches in turns: every cycle takes `weights[i]` items of branch i, in order (law 11).
 
+        A branch that is not ready, or whose filter rejected an item, passes its turn.
+
         Args:
             weights: one positive number a branch; none means one each.
         """
@@ -359,7 +361,8 @@ class Merged(Stream[T_co]):
         """Keep the steps of the branches in proportion: those of branch i to all as `weights[i]` to their sum.
 
         The branch that is furthest behind is served next, by the ``steps`` of its items; what a drained branch
-        consumes counts too. One that is not ready passes its turn and is owed nothing for it (law 11).
+        consumes counts too. One that is not ready, or whose filter rejected an item, passes its turn and is owed
+        nothing for it (law 11).
 
         Args:
             weights: one positive number a branch, such as steps trained on for each step sampled.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar, final, overload
+from typing import Any, Generic, Protocol, TypeVar, final, get_args, overload
 
 from typing_extensions import override
 
@@ -147,9 +147,13 @@ def expand(factory: Callable[[], ExpansionOf[A, B]], /) -> Expand[A, B]:
         factory: makes the state, once for every place that the stage runs in; a class with ``push(item)`` and
             ``finish()``.
     """
-    push = getattr(factory, "push", None)
-    taken = taken_type(push, 1) if push is not None else UNKNOWN
-    return Expand(name=name_of(factory), factory=factory, taken=taken)
+    maker = factory.func if isinstance(factory, functools.partial) else factory
+    push = getattr(maker, "push", None)
+    if push is None:
+        return Expand(name=name_of(factory), factory=factory)
+    members = get_args(returned_type(push))
+    made = members[0] if len(members) == 1 else UNKNOWN
+    return Expand(name=name_of(factory), factory=factory, taken=taken_type(push, 1), made=made)
 
 
 def flat_map(function: Callable[[A], Iterable[B]], /) -> Expand[A, B]:

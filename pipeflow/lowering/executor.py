@@ -29,7 +29,6 @@ from pipeflow.lowering.restarts import Restarts
 from pipeflow.lowering.stats import Meter, NodeStats, RunStats
 from pipeflow.semantics.events import Closed, Purpose, Stopped
 
-
 # A filter that rejects everything never waits: after so many answers without an item the executor looks what else
 # has finished.
 _PASSES_UNHEARD = 64

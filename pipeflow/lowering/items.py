@@ -20,7 +20,7 @@ class Signal(enum.Enum):
     PASS = enum.auto()
     """Something moved and no item came of it, such as a list that is not full yet: ask again."""
     REJECTED = enum.auto()
-    """A filter rejected an item, and may do so until something else moves: a union passes the turn; else as PASS."""
+    """A filter rejected an item, maybe until something else moves: ask again, but a union passes the turn."""
     DRAINED = enum.auto()
     """An item was consumed by a drain: it counts as a turn, and nothing is delivered."""
     DONE = enum.auto()

@@ -161,7 +161,7 @@ class Drained(Event):
 
 @dataclass(frozen=True, slots=True)
 class NothingReady(Event):
-    """A node has nothing until something else moves; a union passes its turn."""
+    """A node has nothing, or rejected what it had, maybe until something else moves; a union passes its turn."""
 
     node: int
 

@@ -176,13 +176,14 @@ def test_an_evaluation_plays_one_adapted_episode_in_each_of_as_many_held_out_tas
         play(TINY, [weights], episodes=0, seed=4)
 
 
-# Twenty steps to a goal at most seven steps away; standing still costs a sixth a step, 3.3 in all.
 def test_adaptation_pays_after_a_short_training() -> None:
     config = MAMLConfig(
-        env=EnvSpec(POINT_NAVIGATION, {"horizon": 20}), fragment_length=20, step_size=0.5, lr=2e-3, seed=1
+        env=EnvSpec(POINT_NAVIGATION, {"horizon": 20}), fragment_length=20, step_size=0.5, seed=1
     )
-    weights = trained(maml(config), steps=20 * 2 * 20 * 20 * 15)
-    found = adaptation_returns(config, weights, held_out_tasks(config, 10, seed=0), seed=0, episodes=1)
+    found = adaptation_returns(
+        config, trained(maml(config), steps=240_000), held_out_tasks(config, 10, seed=0), seed=0, episodes=1
+    )
+    # Standing still costs a sixth a step, 3.3 in all.
     assert found.before.mean() < -2.5
     assert found.after.mean() > -1.5
 
@@ -190,12 +191,18 @@ def test_adaptation_pays_after_a_short_training() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_adapts_better_than_a_policy_that_was_trained_on_all_tasks(seed: int) -> None:
-    config, steps = MAMLConfig(seed=seed), 1_600_000
+    config, steps = MAMLConfig(seed=seed), 1_200_000
     tasks = held_out_tasks(config, 20, seed=100)
     learnt = adaptation_returns(config, trained(maml(config), steps), tasks, seed=seed)
-    assert learnt.after.mean() > -1.5
+    assert learnt.after.mean() > -1.2
     assert learnt.after.mean() > learnt.before.mean() + 5.0
     pretrained = trained(joint_training(config), steps)
-    for step_size in (config.step_size, 0.3, 1.0):  # the same steps, and steps that suit it better
-        tuned = adaptation_returns(replace(config, step_size=step_size), pretrained, tasks, seed=seed)
-        assert learnt.after.mean() > tuned.after.mean() + 1.0
+    tuned = {
+        step_size: adaptation_returns(
+            replace(config, step_size=step_size), pretrained, tasks, seed=seed
+        ).after.mean()
+        for step_size in (config.step_size, 0.3, 0.5)
+    }
+    assert learnt.after.mean() > tuned[config.step_size] + 3.0
+    # Steps of the size that suits the baseline best leave it behind as well.
+    assert learnt.after.mean() > max(tuned.values())

@@ -134,6 +134,10 @@ class RowStore:
         """Four rows."""
         return NotReady() if self._held < self._warm else Rows(4, "replayed")
 
+    def held(self) -> Rows:
+        """As many steps as it holds."""
+        return Rows(self._held, "held")
+
 
 @final
 class Learner:

@@ -46,6 +46,7 @@ class ZipCursor(Cursor):
         if self._ended:
             return Signal.DONE
         missing: list[Signal] = []
+        moved = False
         for side, cursor in enumerate(self.inputs):
             if self._held[side] is None:
                 found = cursor.poll()
@@ -54,6 +55,7 @@ class ZipCursor(Cursor):
                 if isinstance(found, Item):
                     self.meter.taken += 1
                     self._held[side] = found
+                    moved = True
                 else:
                     missing.append(found)
         left, right = self._held
@@ -62,8 +64,9 @@ class ZipCursor(Cursor):
             if self.executor.recorder is not None:
                 self.taken = [left, right]
             return Item((self.executor.delivered(left), self.executor.delivered(right)))
-        nothing = (Signal.PASS, Signal.REJECTED, Signal.PENDING)
-        return next((found for found in nothing if found in missing), Signal.NOT_READY)
+        if moved or Signal.PASS in missing:
+            return Signal.PASS  # what was taken may have made room for the other side at a fork
+        return _nothing_of(missing)
 
     def _end(self) -> Signal:
         self._ended = True
@@ -275,7 +278,7 @@ class AsyncUnionCursor(UnionCursor):
 
 
 def _nothing_of(answers: Collection[Signal]) -> Signal:
-    """What a union says when its branches said these, none of which is an item: whether to ask again, or to wait."""
+    """What is said when the inputs said these, none of which is an item: whether to ask again, or to wait."""
     likely = (Signal.REJECTED, Signal.PENDING)
     return next((found for found in likely if found in answers), Signal.NOT_READY)
 

@@ -1,7 +1,8 @@
 """The 26 laws of what a plan means, each as a checker over the trace of a run; docs/semantics.md explains them.
 
 `order`, `stages`, `barriers`, `messages`, `concurrency`, `draining`, `sharing`, `demand`, `failure`, `engines`
-and `ownership` hold the laws; `law` says what a law is, `facts` reads a trace for them, and `names` lets two traces be compared.
+and `ownership` hold the laws; `law` says what a law is, `facts` reads a trace for them, and `names` lets two
+traces be compared.
 """
 
 from __future__ import annotations

@@ -60,10 +60,10 @@ def law_10(trace: Trace) -> list[Violation]:
 def law_11(trace: Trace) -> list[Violation]:
     """With `round_robin` every full cycle takes exactly `weights[i]` items of branch i, in branch order.
 
-    A branch that has ended is skipped, one whose source says `NotReady` passes its turn, and an item that a
-    drained branch consumes counts as a turn. With `by_steps` the next item is of the branch that has had the
-    fewest steps for its weight; one that is not ready passes, and is then owed no more than the furthest behind
-    of the others.
+    A branch that has ended is skipped, one whose source says `NotReady` or whose filter rejected an item passes
+    its turn, and an item that a drained branch consumes counts as a turn. With `by_steps` the next item is of the
+    branch that has had the fewest steps for its weight; one that has nothing passes, and is then owed no more than
+    the furthest behind of the others.
 
     >>> from pipeflow import from_items
     >>> run = (from_items([1, 2, 3]) & from_items("ab")).round_robin(2, 1).run(record=True)
@@ -172,7 +172,7 @@ def _out_of_proportion(facts: Facts, union: int, node: nodes.Union) -> list[Viol
                     expected = next(other for other in ready if served[other] == least)
                     message = (
                         f"{facts.name(union)} takes from {facts.name(branch)}, which has had {served[branch]:g} "
-                        f"steps for its weight; expected {facts.name(expected)}, which has had {served[expected]:g}"
+                        f"steps for its weight; expected {facts.name(expected)} with {served[expected]:g}"
                     )
                     found.append(Violation(11, message, index))
                 steps = _counted(trace, index + 1, union, branch)

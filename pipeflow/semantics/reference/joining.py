@@ -135,13 +135,11 @@ class Joining(World):
                         return
                     if isinstance(found, Item):
                         held[side] = found
-                    else:
-                        answers.append(found)
-            if answers:
+                    answers.append(Signal.PASS if isinstance(found, Item) else found)
+            if len(held) < 2:
                 yield next(said for said in Signal if said in answers)
             else:
-                pair = held.pop(0), held.pop(1)
-                yield Item(tuple(item.delivered for item in pair))
+                yield Item((held.pop(0).delivered, held.pop(1).delivered))
 
     # Parting
 

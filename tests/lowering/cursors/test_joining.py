@@ -17,6 +17,7 @@ from pipeflow.dsl import (
     actors,
     batch,
     drain,
+    every,
     from_items,
     from_shards,
     gather_async,
@@ -368,3 +369,49 @@ def test_two_sides_of_one_fork_can_be_paired() -> None:
     ahead, behind = from_items(range(9)).fork(2, buffer=1)
     with pytest.raises(DeadlockError, match=r"whose buffer of 1 is full"):
         list((ahead | batch(3)).zip(behind | batch(1)).run())
+
+
+# Filters that wait for what another branch does
+
+
+@pytest.mark.parametrize("policy", ["round_robin", "by_steps", "prioritised", "async_"])
+@pytest.mark.parametrize("where", ["driver", "shards"])
+def test_a_branch_whose_filter_rejects_passes_its_turn(policy: str, where: str) -> None:
+    """Laws 11 and 12: the filter waits for what the other branch stores, and must not keep it from that."""
+    store = actors(RowStore, 1, warm=0)
+    fill = from_items([Rows(1, "s")] * 9) | store.stage(RowStore.add)
+    if where == "driver":
+        held = (store.produce(RowStore.held) | gather_sync()).filter(lambda rows: rows.steps >= 3)
+    else:
+        held = store.produce(RowStore.held).filter(lambda rows: rows.steps >= 3) | gather_sync()
+    union = held.map(lambda rows: Rows(1, "h")) & fill
+    plans = {
+        "round_robin": union.round_robin(1, 1),
+        "by_steps": union.by_steps(1, 1),
+        "prioritised": union.prioritised(),
+        "async_": union.async_(),
+    }
+    found = "".join(rows.name for rows in islice(plans[policy].run(), 8))
+    assert found.startswith("ss")
+    assert "h" in found
+
+
+def test_what_is_complete_after_some_more_items_keeps_its_turn() -> None:
+    """Law 11: `every`, a batch or steps to go wait for nobody else."""
+    waiting = (from_items(range(6)) | every(2)) & (from_items([-1, -2, -3, -4]) | batch(2))
+    assert list(waiting.round_robin(1, 1).run()) == [1, [-1, -2], 3, [-3, -4], 5]
+
+
+def test_a_union_of_filters_passes_the_turn_of_an_outer_one() -> None:
+    """Law 11, nested."""
+    never = from_items(range(40)).filter(lambda number: number > 90)
+    inner = (never & from_items(range(40)).filter(lambda number: number > 90)).round_robin()
+    assert list((inner & from_items([1, 2, 3])).round_robin().run()) == [1, 2, 3]
+
+
+def test_a_filter_that_rejects_for_ever_keeps_nobody_from_being_heard() -> None:
+    """Law 8: the first item is with the actor while the filter looks for a second that never comes."""
+    endless = from_items(itertools.count()).filter(lambda number: number == 0)
+    run = (endless | actors(Arithmetic, 1).stage(Arithmetic.square).max_in_flight(2)).run()
+    assert next(run) == 0
+    run.close()
