@@ -29,9 +29,9 @@ class ApexConfig:
     """Rollout workers, each an actor of its own."""
     num_envs: int = 8
     """Environments that a worker steps as one, each with a share of random actions of its own."""
-    fragment_length: int = 8
+    fragment_length: int = 16
     """Vector steps that a worker takes for each item."""
-    sync_every: int = 2
+    sync_every: int = 1
     """Stored items from one sending of weights to the workers to the next."""
     intensity: float = 32.0
     """Rows trained on for every environment step that is stored."""
@@ -45,7 +45,7 @@ class ApexConfig:
     """Rows of an update."""
     gamma: float = 0.99
     """Discount of a reward one step later."""
-    n_step: int = 5
+    n_step: int = 2
     """Rewards that are summed before a value is trusted."""
     epsilon_base: float = 0.4
     """Share of random actions of the environment that explores most."""

@@ -10,11 +10,17 @@ from dataclasses import dataclass
 
 from typing_extensions import override
 
-from pipeflow.algorithms.impala import IMPALAConfig, batches_of, learning_rate_of, policy_of, workers_of
+from pipeflow.algorithms.impala import (
+    IMPALAConfig,
+    batches_of,
+    learning_rate_of,
+    policy_of,
+    targets_of,
+    workers_of,
+)
 from pipeflow.dsl import Stream, actors, gather_async, sync_weights
 from pipeflow.rl.batches import Report
 from pipeflow.rl.learners.appo import APPOLearner
-from pipeflow.rl.learners.impala import VTraceSettings
 from pipeflow.rl.rollouts import RolloutWorker
 
 __all__ = ["APPOConfig", "appo", "policy_of"]
@@ -59,12 +65,12 @@ def appo(config: APPOConfig) -> Stream[Report]:
     """APPO's plan: IMPALA's, with another learner."""
     workers = workers_of(config)
     learner = actors(
-        APPOLearner, 1, policy_of(config), lr=learning_rate_of(config), epochs=config.epochs,
-        targets=VTraceSettings(config.gamma, config.rho_clip, config.c_clip), clip=config.clip,
-        minibatch_size=config.minibatch_size, target_every=config.target_every, value_coef=config.value_coef,
-        entropy_coef=config.entropy_coef, kl_coef=config.kl_coef, kl_target=config.kl_target,
-        max_grad_norm=config.max_grad_norm, normalise_advantages=config.normalise_advantages,
-        seed=config.seed, device=config.device, threads=config.threads,
+        APPOLearner, 1, policy_of(config), targets=targets_of(config), lr=learning_rate_of(config),
+        epochs=config.epochs, minibatch_size=config.minibatch_size, clip=config.clip,
+        target_every=config.target_every, value_coef=config.value_coef, entropy_coef=config.entropy_coef,
+        kl_coef=config.kl_coef, kl_target=config.kl_target, max_grad_norm=config.max_grad_norm,
+        normalise_advantages=config.normalise_advantages, seed=config.seed, device=config.device,
+        threads=config.threads,
     )  # fmt: skip
     return (
         batches_of(workers.produce(RolloutWorker.sample) | gather_async(config.in_flight), config)

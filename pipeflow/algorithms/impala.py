@@ -48,6 +48,8 @@ class IMPALAConfig:
     """How many of the latest fragments are kept to be replayed."""
     gamma: float = 0.99
     """Discount of a reward one step later."""
+    lam: float = 0.95
+    """Lambda of V-trace: less trusts the value function more; the paper has 1."""
     rho_clip: float = 1.0
     """V-trace's rho-bar: importance ratios are cut off there."""
     c_clip: float = 1.0
@@ -93,6 +95,9 @@ class IMPALAConfig:
             if getattr(self, name) < 1:
                 message = f"{name} must be at least 1, got {getattr(self, name)}"
                 raise ValueError(message)
+        if not 0.0 <= self.lam <= 1.0:
+            message = f"lam must lie in [0, 1], got {self.lam}"
+            raise ValueError(message)
         if self.aggregators < 0:
             message = f"aggregators must be at least 0, got {self.aggregators}"
             raise ValueError(message)
@@ -102,10 +107,10 @@ def impala(config: IMPALAConfig) -> Stream[Report]:
     """IMPALA's plan: fragments as they come, one update a batch, new weights to all workers every few updates."""
     workers = workers_of(config)
     learner = actors(
-        IMPALALearner, 1, policy_of(config), lr=learning_rate_of(config),
-        targets=VTraceSettings(config.gamma, config.rho_clip, config.c_clip), value_coef=config.value_coef,
-        entropy_coef=config.entropy_coef, normalise=config.normalise_advantages,
-        max_grad_norm=config.max_grad_norm, seed=config.seed, device=config.device, threads=config.threads,
+        IMPALALearner, 1, policy_of(config), targets=targets_of(config), lr=learning_rate_of(config),
+        value_coef=config.value_coef, entropy_coef=config.entropy_coef,
+        normalise=config.normalise_advantages, max_grad_norm=config.max_grad_norm, seed=config.seed,
+        device=config.device, threads=config.threads,
     )  # fmt: skip
     return (
         batches_of(workers.produce(RolloutWorker.sample) | gather_async(config.in_flight), config)
@@ -147,6 +152,11 @@ def policy_of(config: IMPALAConfig) -> PolicySpec:
         memory=config.memory,
         memory_size=config.memory_size,
     )
+
+
+def targets_of(config: IMPALAConfig) -> VTraceSettings:
+    """How the learner corrects for the age of the weights that acted."""
+    return VTraceSettings(config.gamma, config.lam, config.rho_clip, config.c_clip)
 
 
 def learning_rate_of(config: IMPALAConfig) -> Constant | Linear:

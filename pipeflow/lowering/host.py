@@ -9,8 +9,10 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
+from pipeflow.dsl.dispatch import dispatched
 from pipeflow.dsl.nodes import Function, Gating
 from pipeflow.dsl.signals import Ended, NotReady, enter_shard, leave_shard
 from pipeflow.lowering.program import Failure, Program, Reply, Status, Tally, one_output
@@ -102,22 +104,22 @@ class Host:
         return _done()
 
     def _install(self, key: int, program: Program) -> Answer:
-        self._programs[key] = _Machine(program)
+        self._programs[key] = _Machine(program, self._actor)
         return _done()
 
     def _machine_call(self, key: int, call: Callable[..., Answer], *args: object) -> Answer:
         return call(self._programs[key], self._actor, *args)
 
     def _message(self, method: Function, payload: object) -> Answer:
-        method(self._actor, payload)
+        dispatched(method, self._actor)(self._actor, payload)
         return _done()
 
     def _notify(self, method: Function) -> Answer:
-        method(self._actor)
+        dispatched(method, self._actor)(self._actor)
         return _done()
 
     def _ask(self, method: Function) -> Answer:
-        return Reply(Status.ITEM), method(self._actor)
+        return Reply(Status.ITEM), dispatched(method, self._actor)(self._actor)
 
     def _close(self) -> Answer:
         closing = getattr(self._actor, "close", None)
@@ -150,9 +152,11 @@ class _Machine:
     many outputs, each goes through the steps that follow when it is asked for.
     """
 
-    def __init__(self, program: Program) -> None:
-        self._program = program
-        self._steps = program.all_steps
+    def __init__(self, program: Program, actor: object) -> None:
+        self._steps = [
+            step if step.method is None else replace(step, method=dispatched(step.method, actor))
+            for step in program.all_steps
+        ]
         self._first = 0 if program.source is None else 1
         self._seen = [0] * len(self._steps)
         self._tallies = [Tally() for _ in self._steps]
@@ -171,9 +175,8 @@ class _Machine:
 
     def skip(self, actor: object, count: int) -> Answer:
         """Let the source make items that nobody gets."""
-        assert self._program.source is not None
         for _ in range(count):
-            self._guarded(0, self._program.source.method, actor)
+            self._guarded(0, self._steps[0].method, actor)
         self._seen[0] += count
         return _done()
 
@@ -200,9 +203,7 @@ class _Machine:
         return Reply(status, more=bool(self._waiting) or self._holding, tallies=self._tallied()), item
 
     def _advance(self, actor: object) -> tuple[Status, object]:
-        source = self._program.source
-        assert source is not None
-        tally = self._tallies[0]
+        source, tally = self._steps[0], self._tallies[0]
         for _ in range(_INPUTS_A_CALL):
             status, output = self._output(actor)
             if status is not Status.EMPTY:

@@ -23,6 +23,7 @@ def vtrace(
     truncated: NDArray[np.bool_],
     gamma: float,
     *,
+    lam: float = 1.0,
     rho_clip: float = 1.0,
     c_clip: float = 1.0,
     advantage_rho_clip: float = 1.0,
@@ -32,14 +33,15 @@ def vtrace(
 
     log_rhos: [T] or [T, N], log pi(a|s) - log mu(a|s), of the trained policy pi and the acting policy mu.
     rewards, values, terminated, truncated: the same shape. next_values: the same, V of the true next
-    observation; it may be anything where `terminated`. gamma: in [0, 1]. rho_clip, c_clip: the paper's rho-bar
+    observation; it may be anything where `terminated`. gamma: in [0, 1]. lam: in [0, 1], less trusts the values
+    more and the sampled returns less. rho_clip, c_clip: the paper's rho-bar
     and c-bar; the first decides which policy's values are learnt, the second how far corrections reach.
     advantage_rho_clip: rho-bar of the advantages. valid: the same shape, False for reset rows, which get their
     own value as target and an advantage of zero, and reach no other row.
     Returns (value_targets, advantages), float64, shaped as the rewards. The advantages are weighted by the
     clipped importance ratios already.
     Source: Espeholt et al., "IMPALA: Scalable Distributed Deep-RL with Importance Weighted Actor-Learner
-    Architectures" (2018), section 4.1, equation 1 and remark 1, and section 4.2 for the advantages.
+    Architectures" (2018), section 4.1, equation 1 and remarks 1 and 2, and section 4.2 for the advantages.
     """
     rhos = np.exp(log_rhos.astype(np.float64))
     baseline, immediate = values.astype(np.float64), rewards.astype(np.float64)
@@ -47,7 +49,7 @@ def vtrace(
     bootstrap = np.where(terminated, 0.0, next_values.astype(np.float64))
     deltas = np.minimum(rhos, rho_clip) * (immediate + gamma * bootstrap - baseline)
     cut = terminated | truncated
-    decay = np.where(cut, 0.0, gamma * np.minimum(rhos, c_clip))
+    decay = np.where(cut, 0.0, gamma * lam * np.minimum(rhos, c_clip))
     if valid is not None:
         deltas, decay = np.where(valid, deltas, 0.0), np.where(valid, decay, 0.0)
     corrections = backward_sums(deltas, decay)

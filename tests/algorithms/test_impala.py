@@ -115,8 +115,7 @@ def test_an_image_is_learnt_from() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_impala_clearly_improves_on_an_image_task(seed: int) -> None:
-    config = BREAKOUT
-    config = replace(config, seed=seed)
+    config = IMPALAConfig(env=EnvSpec(GridBreakout), seed=seed)
     plan = impala(config)
     learner = group_of(plan, Learner)
     with plan.until(lambda report: report.lifetime_steps >= 300_000).run() as run:

@@ -84,10 +84,21 @@ def test_log_rhos_are_of_the_trained_policy_over_the_acting_one() -> None:
 
 def test_on_policy_the_targets_are_the_sampled_returns() -> None:
     fragment = random_fragment()
+    for lam in (0.5, 1.0):
+        targets, _ = vtrace(np.zeros((12, 2)), gamma=0.9, lam=lam, **fragment)
+        _, returns = generalized_advantage_estimation(gamma=0.9, lam=lam, **fragment)
+        np.testing.assert_allclose(targets, returns, atol=1e-12)
     targets, advantages = vtrace(np.zeros((12, 2)), gamma=0.9, **fragment)
     expected, returns = generalized_advantage_estimation(gamma=0.9, lam=1.0, **fragment)
     np.testing.assert_allclose(targets, returns, atol=1e-12)
     np.testing.assert_allclose(advantages, expected, atol=1e-12)
+
+
+def test_with_lambda_0_the_targets_are_one_step_ahead() -> None:
+    fragment = random_fragment()
+    targets, _ = vtrace(np.zeros((12, 2)), gamma=0.9, lam=0.0, **fragment)
+    _, expected = generalized_advantage_estimation(gamma=0.9, lam=0.0, **fragment)
+    np.testing.assert_allclose(targets, expected, atol=1e-12)
 
 
 def test_an_action_that_the_policy_would_never_take_teaches_nothing() -> None:

@@ -22,6 +22,7 @@ from pipeflow.dsl import (
     actors,
     batch,
     drain,
+    flatten,
     from_items,
     gather_async,
     gather_sync,
@@ -72,7 +73,10 @@ Plan = Callable[[], Stream[Any]]
 
 @dataclass(frozen=True)
 class Mutant:
-    """A broken executor: what it does wrong, which parts are replaced by what, and a plan on which it shows."""
+    """A broken executor: what it does wrong, which parts are replaced by what, and a plan on which it shows.
+
+    `says` matches what the law's checker is to say of it, where the test has no words of its own.
+    """
 
     law: int
     broken: str
@@ -81,6 +85,7 @@ class Mutant:
     engine: Callable[[int], Engine] = Sim
     broken_engine: Callable[[int], Engine] | None = None
     look: Callable[[Stream[Any], Engine, int], list[Violation]] | None = None
+    says: str = ""
 
     def rejected(self, monkeypatch: pytest.MonkeyPatch, schedules: int = 25) -> list[str]:
         """What the law's checker says of the mutant; the executor as it is must keep the law on all schedules."""
@@ -215,8 +220,8 @@ MUTANTS = {
         ),
         Mutant(
             3,
-            "a batch that is fused into two actors",
-            lambda: from_items(range(6)) | batch(2) | actors(Arithmetic, 2).stage(Arithmetic.total),
+            "an expansion that is fused into two actors",
+            lambda: from_items([[1, 2], [3, 4]]) | flatten() | actors(Arithmetic, 2).stage(Arithmetic.square),
             {CURSORS + "consumer_of": fuses_into_many},
         ),
         Mutant(

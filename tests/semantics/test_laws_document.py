@@ -14,6 +14,7 @@ from pathlib import Path
 from pipeflow.semantics.laws import LAWS
 from pipeflow.semantics.laws.law import Law
 from tests.semantics.mutants import MUTANTS
+from tests.semantics.operator_mutants import OPERATOR_MUTANTS
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = ROOT / "docs" / "semantics.md"
@@ -54,7 +55,7 @@ def _table() -> list[str]:
         for law in LAWS
     ]
     return [
-        "| law | checker | property test | mutant, and the test that rejects it |",
+        "| law | checker | property test | mutants, and the tests that reject them |",
         "|---|---|---|---|",
         *rows,
     ]
@@ -76,7 +77,11 @@ def _named(test: str) -> str:
 
 def _mutant(law: Law) -> str:
     file, name = _rejecting_test(law)
-    return f'[{MUTANTS[law.number].broken}](../tests/semantics/{file.name} "{name}")'
+    first = f'[{MUTANTS[law.number].broken}](../tests/semantics/{file.name} "{name}")'
+    others = [mutant.broken for mutant in OPERATOR_MUTANTS if mutant.law == law.number]
+    return "; ".join(
+        [first, *(f"[{broken}](../tests/semantics/test_laws_operators.py)" for broken in others)]
+    )
 
 
 def _rejecting_test(law: Law) -> tuple[Path, str]:

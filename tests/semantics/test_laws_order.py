@@ -26,9 +26,9 @@ def test_law_2_rejects_a_stage_that_gives_nothing_for_an_item(monkeypatch: pytes
     assert re.match(r"negated \(.*\) asks for more and has given nothing for item \d+", found[0])
 
 
-def test_law_3_rejects_a_batch_that_is_fused_into_two_actors(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_law_3_rejects_an_expansion_that_is_fused_into_two_actors(monkeypatch: pytest.MonkeyPatch) -> None:
     found = MUTANTS[3].rejected(monkeypatch)
-    assert re.match(r"batch\(2\) \(.*\) is fused into 2 actors of Arithmetic; expected one", found[0])
+    assert re.match(r"flatten \(.*\) is fused into 2 actors of Arithmetic; expected one", found[0])
 
 
 def test_law_4_rejects_a_placed_stage_that_delivers_what_finishes_first(

@@ -12,6 +12,7 @@ from pipeflow.dsl import (
     Stream,
     actors,
     batch,
+    buffer,
     drain,
     flatten,
     from_items,
@@ -24,7 +25,7 @@ from pipeflow.dsl import (
 )
 from pipeflow.semantics.events import Finished, Lost, Spawned, Trace
 from pipeflow.semantics.laws import check
-from pipeflow.testing.parts import Store, as_weights, double, is_even, total
+from pipeflow.testing.parts import Counted, Store, as_weights, double, is_even, total
 from pipeflow.testing.replaying import NotReproducible, replayed
 from tests.semantics.delayed import MortalWorker, SlowLearner, SlowWorker
 
@@ -86,7 +87,34 @@ def divided() -> Stream[int]:
     return ((even | learner.stage(SlowLearner.update)) & (odd | batch(2) | flatten())) & from_items([90, 91])
 
 
+def reduced() -> Stream[int]:
+    workers = actors(SlowWorker, 2, 3, 10, DRIVER)
+    sums = workers.produce(SlowWorker.sample) | gather_rounds() | workers.broadcast() | total
+    return sums | workers.stage(SlowWorker.grade) | gather_sync()
+
+
+def answered_together() -> Stream[int]:
+    workers, learner = actors(SlowWorker, 2, 4, 10, DRIVER), actors(SlowLearner, 1, DRIVER)
+    gathered = workers.produce(SlowWorker.sample) | gather_async(1).with_source() | batch(3)
+    updated: Stream[Sourced[int, SlowWorker]] = gathered | learner.stage(SlowLearner.update_all)
+    return updated.reply(SlowWorker.set_weights, as_weights)
+
+
+def buffered() -> Stream[int]:
+    workers, learner = actors(SlowWorker, 2, 4, 10, DRIVER), actors(SlowLearner, 1, DRIVER)
+    ahead = workers.produce(SlowWorker.sample) | gather_async(2) | buffer(2)
+    return ahead | learner.stage(SlowLearner.update) | sync_weights(learner, workers)
+
+
+def proportioned() -> Stream[int]:
+    workers, store = actors(SlowWorker, 2, 4, 10, DRIVER), actors(Store, 1, 3, 3)
+    sampled = workers.produce(SlowWorker.sample).map(Counted) | gather_async()
+    stored = sampled | store.stage(Store.add)
+    return (stored.map(Counted) & (store.produce(Store.sample) | gather_async()).map(Counted)).by_steps(2, 1)
+
+
 PLANS = [rounds, asynchronous, bounded, answered, replay, shared, divided]
+PLANS += [reduced, answered_together, buffered, proportioned]
 
 
 @pytest.mark.parametrize("make", PLANS)

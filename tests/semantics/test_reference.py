@@ -10,19 +10,25 @@ from pipeflow.dsl import (
     Stream,
     actors,
     batch,
+    buffer,
     drain,
     every,
+    every_seconds,
     from_items,
     from_shards,
     gather_async,
     gather_rounds,
     gather_sync,
     max_lag,
+    reply_weights,
     sync_weights,
     take,
+    throttle,
+    update_target,
 )
 from pipeflow.semantics.reference import Outcome, TooManyWays, admits, every_outcome
 from pipeflow.testing.parts import (
+    Counted,
     Learner,
     Store,
     Worker,
@@ -31,7 +37,9 @@ from pipeflow.testing.parts import (
     double,
     fail_on_three,
     is_even,
+    pair_sum,
     total,
+    total_as_weights,
 )
 from tests.lowering.actors import Counter
 
@@ -177,3 +185,68 @@ def test_an_expansion_in_a_shard_is_part_of_the_shard() -> None:
 
     plan = from_shards([[1], [5]]) | flat_map(both) | gather_sync()
     assert items_of(plan) == {(1, 5, 2, 6)}
+
+
+def test_a_pair_is_made_of_the_next_of_both_sides_and_the_shorter_ends_it() -> None:
+    gathered = from_shards([[1, 2, 3], [10]]) | gather_async()
+    pairs = items_of(gathered.zip(from_items([0, 100])) | pair_sum)
+    assert pairs == {(1, 202), (1, 210), (10, 201)}
+
+
+def test_a_buffer_changes_what_has_happened_and_not_what_is_delivered() -> None:
+    assert items_of(from_shards([[1, 2, 3]]) | gather_sync() | buffer(1)) == {(1, 2, 3)}
+    workers, learner = actors(Worker, 1, 2, 0), actors(Learner, 1)
+    sampled = workers.produce(Worker.sample) | gather_sync() | buffer(1) | learner.stage(Learner.update)
+    # The second item is made before the learner has finished with the first, or with its weights.
+    assert items_of(sampled | sync_weights(learner, workers)) == {(1, 1_000_002), (1, 1_010_002)}
+
+
+def test_a_timed_gate_may_drop_all_but_the_first_and_a_throttle_none() -> None:
+    assert items_of(from_items([1, 2, 3]) | every_seconds(1)) == {(1,), (1, 2), (1, 3), (1, 2, 3)}
+    assert items_of(from_items([1, 2, 3]) | throttle(1)) == {(1, 2, 3)}
+
+
+def test_a_union_by_steps_has_one_outcome() -> None:
+    # The steps are 1, 2, 3 and 2, 3; for their weights the branches have had 1 and 0, 1 and 1, 3 and 1, 3 and 2.5.
+    one, other = from_items([0, 1, 2]).map(Counted), from_items([10, 11]).map(Counted)
+    assert items_of((one & other).by_steps(1, 2)) == {(0, 10, 1, 11, 2)}
+    one, other = from_items([0, 1, 2]).map(Counted), from_items([10, 11]).map(Counted)
+    assert items_of(((one | drain) & other).by_steps(1, 2)) == {(10, 11)}
+
+
+def test_a_prioritised_union_serves_who_comes_later_only_while_the_first_waits() -> None:
+    assert items_of((from_items([1, 2]) & from_items([10])).prioritised()) == {(1, 2, 10)}
+    waiting = items_of(((from_shards([[1, 2]]) | gather_sync()) & from_items([10])).prioritised())
+    assert waiting == {(1, 2, 10), (1, 10, 2), (10, 1, 2)}
+
+
+def test_a_scattered_stream_goes_to_the_actors_in_turn_and_a_broadcast_to_all() -> None:
+    # What a learner returns shows how many items it has had.
+    learners = actors(Learner, 2)
+    scattered = from_items([1, 2, 3]) | learners.scatter() | learners.stage(Learner.update)
+    assert items_of(scattered | gather_sync()) == {(1, 2, 1_000_003)}
+    learners = actors(Learner, 2)
+    spread = from_items([1, 2]) | learners.broadcast() | learners.stage(Learner.update)
+    assert items_of(spread | gather_rounds() | total) == {(2, 2_000_004)}
+
+
+def test_what_is_made_of_several_items_is_answered_to_the_workers_of_all() -> None:
+    workers = actors(Worker, 2, 2, 0)
+    batches = workers.produce(Worker.sample) | gather_sync().with_source() | batch(2)
+    # The first two items are 1 and 101, so that the weights are 2; they show in both items of the second round.
+    answered = batches.reply(Worker.set_weights, total_as_weights)
+    assert items_of(answered | total) == {(1 + 101, 20_002 + 20_102)}
+
+
+def test_a_reply_of_weights_reaches_the_worker_of_the_item_alone() -> None:
+    workers, learner = actors(Worker, 2, 2, 0), actors(Learner, 1)
+    sampled = workers.produce(Worker.sample) | gather_sync().with_source() | learner.stage(Learner.update)
+    # The learner's count beside the version: the first worker was answered after one update, the second after two.
+    found = items_of(sampled | reply_weights(learner))
+    assert found == {(1, 1_000_101, 2_010_002, 3_020_102)}
+
+
+def test_a_target_is_updated_after_every_so_many_items() -> None:
+    learner = actors(Learner, 1)
+    updated = from_items([0, 0, 0]) | learner.stage(Learner.update) | update_target(learner, every=2)
+    assert items_of(updated) == {(0, 1_000_000, 3_000_000)}  # the target counts as an update

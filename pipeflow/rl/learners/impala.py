@@ -31,9 +31,10 @@ _Scalar = TypeVar("_Scalar", bound=np.generic)
 
 @dataclass(frozen=True)
 class VTraceSettings:
-    """How V-trace corrects: gamma, the discount, and the clips of `pipeflow.rl.vtrace.vtrace`."""
+    """How V-trace corrects: gamma, the discount, lam and the clips of `pipeflow.rl.vtrace.vtrace`."""
 
     gamma: float = 0.99
+    lam: float = 1.0
     rho_clip: float = 1.0
     c_clip: float = 1.0
 
@@ -47,6 +48,7 @@ class VTraceSettings:
             batch.terminated,
             batch.truncated,
             self.gamma,
+            lam=self.lam,
             rho_clip=self.rho_clip,
             c_clip=self.c_clip,
             advantage_rho_clip=self.rho_clip,

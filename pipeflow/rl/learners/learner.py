@@ -194,9 +194,11 @@ class Learner(Generic[Module]):
         self._skipped_updates = _integer("skipped_updates", state)
 
     def __deepcopy__(self, memo: dict[int, object]) -> Self:
-        # The network's parameters are views of one tensor and the optimiser's state hangs on that tensor: a copy
-        # attribute by attribute would take both apart.
+        # The network's parameters are views of one tensor and the optimiser's state hangs on that tensor: a copy of
+        # these attribute by attribute would take them apart.
         twin = copy.copy(self)
+        for name in vars(self).keys() - {"policy", "_parameters", "_optimizer"}:
+            setattr(twin, name, copy.deepcopy(getattr(self, name), memo))
         twin.policy = copy.deepcopy(self.policy, memo)
         twin._parameters = flatten_parameters(twin.policy)
         twin._optimizer = _adam(twin._parameters, self._lr(0))

@@ -175,15 +175,11 @@ def _out_of_proportion(facts: Facts, union: int, node: nodes.Union) -> list[Viol
                         f"steps for its weight; expected {facts.name(expected)} with {served[expected]:g}"
                     )
                     found.append(Violation(11, message, index))
-                steps = _counted(trace, index + 1, union, branch)
-                following = trace[index + 1] if index + 1 < len(trace) else None
-                if not steps and following is not None and not isinstance(following, events.Raised):
-                    message = f"{facts.name(union)} does not count what it takes from {facts.name(branch)}"
-                    found.append(Violation(11, message, index))
-                served[branch] += sum(count / weights[branch] for count in steps)
-                least = (
-                    min(served[other] for other in live if other not in passed) if branch in ready else 0.0
-                )
+                counted = _counted(trace, index + 1, union, branch)
+                found += _miscounted(facts, union, event, counted, index)
+                for count in counted:
+                    served[branch] += count.steps / weights[branch]
+                least = min((served[other] for other in live if other not in passed), default=0.0)
                 for other in passed:
                     served[other] = max(served[other], least)
                 passed.clear()
@@ -192,14 +188,36 @@ def _out_of_proportion(facts: Facts, union: int, node: nodes.Union) -> list[Viol
     return found
 
 
-def _counted(trace: Sequence[events.Event], start: int, union: int, branch: int) -> list[float]:
-    """The steps that a union counted from an event on."""
-    found: list[float] = []
+def _counted(trace: Sequence[events.Event], start: int, union: int, branch: int) -> list[events.Counted]:
+    """What a union counted of a branch from an event on."""
+    found: list[events.Counted] = []
     for event in itertools.islice(trace, start, None):
         if not (isinstance(event, events.Counted) and (event.node, event.branch) == (union, branch)):
             break
-        found.append(event.steps)
+        found.append(event)
     return found
+
+
+def _miscounted(
+    facts: Facts,
+    union: int,
+    taken: Delivered | events.Drained,
+    counted: list[events.Counted],
+    index: int,
+) -> list[Violation]:
+    """Whether what a union takes from a branch is not counted once; of a drain it is not known what that was."""
+    after = facts.trace.events[index + 1 : index + 2]
+    if not after or isinstance(after[0], events.Raised):
+        return []
+    uids = [count.uid for count in counted]
+    once = uids == [taken.uid] if isinstance(taken, Delivered) else bool(uids) and len(uids) == len(set(uids))
+    if once:
+        return []
+    return [
+        Violation(
+            11, f"{facts.name(union)} does not count once what it takes from {facts.name(taken.node)}", index
+        )
+    ]
 
 
 def _passed_over(facts: Facts, union: int) -> list[Violation]:

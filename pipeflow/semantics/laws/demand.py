@@ -160,23 +160,30 @@ def _wrong_gate(facts: Facts, node: int, stage: nodes.Gate) -> list[Violation]:
 def _wrong_pace(facts: Facts, node: int, stage: nodes.Pace) -> list[Violation]:
     """What a gate that goes by the clock lets pass or drops, by the times at which it looked."""
     found: list[Violation] = []
-    following = -math.inf
+    earliest = -math.inf
+    # What it has looked at the clock for and not decided on.
+    open_: events.Timed | None = None
     for index, event in enumerate(facts.trace):
-        if not (isinstance(event, events.Timed) and event.node == node) or index + 1 == len(facts.trace):
-            continue
-        after = facts.trace.events[index + 1]
-        early = event.time < following
-        passes = isinstance(after, Delivered) and (after.node, after.uid) == (node, event.uid)
-        drops = after == events.Dropped(node, event.uid)
-        if not (passes or drops) or passes == early or (drops and not stage.drops):
-            does = "delivers" if passes else "does not deliver"
-            message = (
-                f"{facts.name(node)} {does} item {event.uid} at {event.time:.4f} s; "
-                f"the next may pass from {following:.4f} s on"
-            )
+        message = ""
+        match event:
+            case Delivered(node=here, uid=uid) | events.Dropped(node=here, uid=uid) if here == node:
+                passes = isinstance(event, Delivered)
+                does = f"{facts.name(node)} {'delivers' if passes else 'drops'} item {uid}"
+                if open_ is None or open_.uid != uid:
+                    message = f"{does} without looking at the clock"
+                elif passes != (open_.time >= earliest) or not (passes or stage.drops):
+                    message = f"{does} at {open_.time:.4f} s; the next may pass from {earliest:.4f} s on"
+                if passes and open_ is not None:
+                    earliest = open_.time + stage.seconds
+                open_ = None
+            case events.Raised():
+                open_ = None
+            case _:
+                if open_ is not None:
+                    message = f"{facts.name(node)} neither delivers nor drops item {open_.uid} when it looks"
+                open_ = event if isinstance(event, events.Timed) and event.node == node else None
+        if message:
             found.append(Violation(17, message, index))
-        if passes:
-            following = event.time + stage.seconds
     return found
 
 

@@ -153,7 +153,7 @@ def _scattered(facts: Facts, gather: int, scatter: nodes.Scatter) -> list[Violat
     name, actors = facts.name(here), facts.actors_of(scatter.group)
     waiting: dict[str, deque[int]] = {actor: deque() for actor in actors}
     mine = {n for n, shard in enumerate(facts.shards[gather]) if shard.scatter is scatter}
-    turn = 0
+    turn = latest = 0
     for index, event in enumerate(trace):
         match event:
             case events.Delivered(node=source, uid=uid) if source == read:
@@ -170,9 +170,14 @@ def _scattered(facts: Facts, gather: int, scatter: nodes.Scatter) -> list[Violat
                         f"{name} gives item {uid} to actors {[o for o, _ in given]}; expected {list(outlets)}"
                     )
                     found.append(Violation(2, message, index))
-                turn = (turn + 1) % len(actors)
+                turn, latest = (turn + 1) % len(actors), uid
             case events.Shared(node=node, outlet=outlet, uid=uid) if node == here and outlet < len(actors):
                 waiting[actors[outlet]].append(uid)
+                if (event.copy_of or uid) != latest:
+                    message = (
+                        f"{name} gives {actors[outlet]} item {uid}, which is not the latest of its input"
+                    )
+                    found.append(Violation(2, message, index))
             case Called(node=node, actor=actor, purpose="item", given=taken) if node == gather:
                 if facts.shard_of(facts.calls[event.call]) in mine:
                     owed = waiting[actor]

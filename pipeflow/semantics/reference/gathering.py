@@ -41,6 +41,8 @@ class Gathering(World):
                         yield item
                 elif not first.goes_on(id(node) in self.stopped):
                     live.pop(0)
+                elif not first.fed and self.late():
+                    yield Signal.WAIT
                 else:
                     yield first.answer
                     if not first.fed and not self.waits():
@@ -65,9 +67,9 @@ class Gathering(World):
                 yield Signal.WAIT
             elif ready:
                 yield self.taken(ready[self.choose(len(ready))].oldest())
+            elif self.late():
+                yield Signal.WAIT
             elif id(node) in self.stopped or all(shard.ended for shard in shards):
-                while self.late():
-                    yield Signal.WAIT
                 return
             else:
                 yield Signal.NOT_READY

@@ -125,7 +125,8 @@ class Interpreter(Gathering, Joining):
             yield Item(value)
 
     def produce(self, node: nodes.Produce, index: int) -> Answers:
-        while not isinstance(made := self.call(node, node.method, self.actors[id(node.group)][index]), Ended):
+        actor = self.actors[id(node.group)][index]
+        while not isinstance(made := self.call(node, dispatched(node.method, actor), actor), Ended):
             yield Signal.NOT_READY if isinstance(made, NotReady) else Item(made)
 
     def apply(self, node: nodes.Apply, source: Answers) -> Answers:
@@ -169,8 +170,9 @@ class Interpreter(Gathering, Joining):
         self.stop(node.input)
 
     def place_in_shard(self, node: nodes.Place, source: Answers, actor: object) -> Answers:
+        method = dispatched(node.method, actor)
         for found in source:
-            yield self.output(node, node.method, actor, found.value) if isinstance(found, Item) else found
+            yield self.output(node, method, actor, found.value) if isinstance(found, Item) else found
 
     def place(self, node: nodes.Place, source: Answers) -> Answers:
         actors = self.actors[id(node.group)]
@@ -213,7 +215,8 @@ class Interpreter(Gathering, Joining):
 
     def started(self, node: nodes.Place, index: int, actor: object, item: Item) -> Item | StageFailed:
         try:
-            made = self.inside(index, node, self.output, node, node.method, actor, item.value)
+            method = dispatched(node.method, actor)
+            made = self.inside(index, node, self.output, node, method, actor, item.value)
         except StageFailed as failed:
             self.fails(failed)
             return failed

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from pipeflow.dsl import nodes
+from pipeflow.dsl.dispatch import dispatched
 from pipeflow.dsl.nodes import Group, Node
 from pipeflow.dsl.signals import Ended, NotReady, enter_shard, leave_shard
 from pipeflow.dsl.sourced import Source, Sourced
@@ -179,7 +180,8 @@ class World(ABC):
         """A call whose result the run does not wait for."""
         self.moved = True
         try:
-            return self.inside(index, node, method, self.actors[id(group)][index], *args)
+            actor = self.actors[id(group)][index]
+            return self.inside(index, node, dispatched(method, actor), actor, *args)
         except StageFailed:
             self.fails(StageFailed(node, unheard=True))
 

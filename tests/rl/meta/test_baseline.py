@@ -52,7 +52,7 @@ def test_returns_and_time_restart_with_the_episode() -> None:
     ends = np.array([[False], [False], [True], [False], [False], [True]])
     rows = advantages_over_baseline(trajectories(rewards, ends), gamma=1.0)
     assert rows.value_targets.tolist() == [3, 2, 1, 3, 2, 1]
-    # Linear in the time of the episode, hence foreseen, but for the ridge; in that of the fragment not.
+    # Linear in the time of the episode, hence foreseen but for the ridge; in that of the fragment not.
     np.testing.assert_allclose(rows.advantages, 0.0, atol=0.03)
 
 

@@ -1,0 +1,218 @@
+"""Operators that are broken on purpose; `operator_mutants` says what for, and on which plans.
+
+Apart from `broken`, which has what is wrong with gathers, stages, unions and engines as such.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import deque
+from collections.abc import Collection, Sequence
+
+from typing_extensions import override
+
+from pipeflow.dsl import nodes
+from pipeflow.dsl.nodes import Group, Node
+from pipeflow.lowering.checkpoint import Checkpoint
+from pipeflow.lowering.cursors.cursor import Cursor
+from pipeflow.lowering.cursors.gathers import SyncGatherCursor
+from pipeflow.lowering.cursors.joining import ByStepsCursor, PrioritisedCursor, ZipCursor
+from pipeflow.lowering.cursors.messages import NotifyCursor
+from pipeflow.lowering.cursors.pacing import BufferCursor, PaceCursor
+from pipeflow.lowering.cursors.placement import PlaceCursor, _InFlight
+from pipeflow.lowering.cursors.shards import FedShard, Scattering
+from pipeflow.lowering.engine import Actor
+from pipeflow.lowering.executor import Executor
+from pipeflow.lowering.items import Item, Signal
+
+# Pairs and scattered streams
+
+
+class PairsTwice(ZipCursor):
+    """The right side's item is used once more."""
+
+    @override
+    def _poll(self) -> Item | Signal:
+        found = super()._poll()
+        if isinstance(found, Item):
+            self._held[1] = self.taken[1]
+        return found
+
+
+class ForgetsThePartner(ZipCursor):
+    """What has no partner at the end vanishes."""
+
+    @override
+    def _end(self) -> Signal:
+        self._held = [None, None]
+        return super()._end()
+
+
+class StopsNeither(ZipCursor):
+    """What it reads is not stopped with it."""
+
+    @override
+    def _stop(self) -> None:
+        pass
+
+
+class AlwaysTheSame(Scattering):
+    """Every item goes to the first actor."""
+
+    @override
+    def _spread(self, item: Item) -> None:
+        self._turn = 0
+        super()._spread(item)
+
+
+class GoesOnUnfed(SyncGatherCursor):
+    """A round goes on without the shards that have not been fed yet."""
+
+    @override
+    def _poll(self) -> Item | Signal:
+        self._round = deque(shard for shard in self._round if not shard.wanted)
+        return super()._poll()
+
+
+class FeedsAhead(FedShard):
+    """The next item is fed while the one before is delivered."""
+
+    @override
+    def head(self) -> Item | Signal:
+        found = super().head()
+        if isinstance(found, Item):
+            self.ask()
+        return found
+
+
+class StopsOnlyItself(SyncGatherCursor):
+    """What feeds the shards is not stopped with it."""
+
+    @override
+    def _stop(self) -> None:
+        self._stopped = True
+
+
+def moves_anything(node: Node) -> bool:
+    """Fuses callables into the stage that follows, those too that are given the source."""
+    return isinstance(node, nodes.Apply | nodes.Expand)
+
+
+# Messages
+
+
+def first_source(executor: Executor, item: Item) -> list[Actor]:
+    """Only the first of an item's sources."""
+    return [executor.actors(origin.group)[origin.index] for origin in item.origins[:1]]
+
+
+class ForgetsWhatIsHeld(PlaceCursor):
+    """An item that was made of several has the sources of the last alone."""
+
+    @override
+    def _ready(self) -> _InFlight | None:
+        self._held = ()
+        return super()._ready()
+
+
+def weights_to_all(
+    executor: Executor, node: nodes.SyncWeights | nodes.ReplyWeights, group: Group, receivers: Sequence[Actor]
+) -> None:
+    """A reply with weights goes to the whole group."""
+    _SEND_WEIGHTS(executor, node, group, executor.actors(group))
+
+
+_SEND_WEIGHTS = Executor.send_weights
+
+
+class NotifiesLater(NotifyCursor):
+    """The method is called after one item more than was said."""
+
+    def __init__(self, executor: Executor, node: nodes.Notify, upstream: Cursor) -> None:
+        super().__init__(executor, node, upstream)
+        self._notify = dataclasses.replace(node, every=node.every + 1)
+
+
+# Unions
+
+
+class CountsItems(ByStepsCursor):
+    """Every branch has the same weight."""
+
+    def __init__(self, executor: Executor, node: nodes.Union, branches: Sequence[Cursor]) -> None:
+        super().__init__(executor, node, branches)
+        self._weights = dict.fromkeys(branches, 1.0)
+
+
+class RemembersDebts(ByStepsCursor):
+    """A branch that was not ready makes up for it afterwards."""
+
+    @override
+    def _forgive(self, passed: Collection[Cursor]) -> None:
+        pass
+
+
+class DrainsForFree(ByStepsCursor):
+    """What a drained branch consumes does not count."""
+
+    @override
+    def _count(self, branch: Cursor, *items: Item) -> None:
+        if not branch.node.drained:
+            super()._count(branch, *items)
+
+
+class ServesTheLast(PrioritisedCursor):
+    """The last branch comes first."""
+
+    def __init__(self, executor: Executor, node: nodes.Union, branches: Sequence[Cursor]) -> None:
+        super().__init__(executor, node, branches)
+        self._live.reverse()
+
+
+# Pacing
+
+
+class BuffersMore(BufferCursor):
+    """One item more is held than was said."""
+
+    def __init__(self, executor: Executor, node: nodes.Buffer, upstream: Cursor) -> None:
+        super().__init__(executor, node, upstream)
+        self._size += 1
+
+
+class BuffersInReverse(BufferCursor):
+    """What was taken in last is given out first."""
+
+    @override
+    def _poll(self) -> Item | Signal:
+        self._items.reverse()
+        return super()._poll()
+
+
+class Impatient(PaceCursor):
+    """Half the time is enough."""
+
+    def __init__(self, executor: Executor, node: nodes.Pace, upstream: Cursor) -> None:
+        super().__init__(executor, node, upstream)
+        self._seconds /= 2
+
+
+class DropsForGood(PaceCursor):
+    """What comes too soon is dropped, whether it should wait or not."""
+
+    def __init__(self, executor: Executor, node: nodes.Pace, upstream: Cursor) -> None:
+        super().__init__(executor, node, upstream)
+        self._drops = True
+
+
+# Resuming
+
+_EXECUTOR_OF = Checkpoint.executor_of
+
+
+def forgets_buffers(checkpoint: Checkpoint, plan: Node, record: bool) -> Executor:
+    """A resumed run begins with empty buffers."""
+    executor = _EXECUTOR_OF(checkpoint, plan, record)
+    for buffer in executor.buffers:
+        buffer._items.clear()
+    return executor
