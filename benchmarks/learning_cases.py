@@ -1,4 +1,4 @@
-"""What every algorithm must learn: the environment, the configuration, the budget, the return, and where it is from.
+"""What every algorithm must learn: environment, configuration, budget, the return, and where it is from.
 
 Apart from the program that trains them, since the slow tests train the same cases.
 """
@@ -29,9 +29,9 @@ EngineName = Literal["inline", "ray"]
 class Case:
     """An algorithm, how it is trained, and the mean return of 20 greedy episodes that it must reach.
 
-    algorithm: its name in the catalogue. config: of whatever class it has, hence Any. steps: environment steps within
-    which the threshold is to be reached; training ends there, or, with `stop`, as soon as it is. source: where the
-    threshold and the budget are from.
+    algorithm: its name in the catalogue. config: of whatever class it has, hence Any. steps: environment steps
+    within which the threshold is to be reached; training ends there, or, with `stop`, as soon as it is. source:
+    where the threshold and the budget are from.
     """
 
     name: str

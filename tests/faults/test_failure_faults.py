@@ -29,11 +29,11 @@ from pipeflow import (
     throttle,
 )
 from pipeflow.lowering.engine import Engine
-from pipeflow.lowering.engines.inline import InlineEngine
 from pipeflow.lowering.engines.sim import Sim
 from tests.conftest import EngineName
 from tests.faults.actors import process_of
 from tests.lowering.actors import Counter, Failing, Learner, Recorder, Sample, Worker
+from tests.lowering.clock import ClockedEngine
 
 
 def stops_at_two(number: int) -> int:
@@ -125,10 +125,10 @@ def everything_with_a_state() -> Stream[object]:
     return sampled.zip(data)
 
 
-@pytest.mark.parametrize("make", [InlineEngine, lambda: Sim(1), lambda: Sim(2)])
+@pytest.mark.parametrize("make", [ClockedEngine, lambda: Sim(1), lambda: Sim(2)])
 @pytest.mark.parametrize("delivered", [0, 3, 7])
 def test_fault_09_a_checkpoint_has_buffers_random_state_throttles_and_actors(
-    make: type[Engine], delivered: int
+    make: Callable[[], Engine], delivered: int
 ) -> None:
     """Flow saved counters only."""
     plan = everything_with_a_state()

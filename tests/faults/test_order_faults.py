@@ -6,6 +6,7 @@ docs/faults_of_flow.md has the table; a test there keeps the names true.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from itertools import islice
 
 import pytest
@@ -103,7 +104,7 @@ def alpha_zero(waits_for: int) -> Stream[Rows]:
 
 
 @pytest.mark.parametrize("make", [InlineEngine, lambda: Sim(3), lambda: Sim(4)])
-def test_fault_03_a_filter_in_a_round_robin_lets_the_others_go_on(make: type[Engine]) -> None:
+def test_fault_03_a_filter_in_a_round_robin_lets_the_others_go_on(make: Callable[[], Engine]) -> None:
     """Flow asked the filtered branch again and again, for what only the other branch could bring."""
     found = list(islice(alpha_zero(waits_for=5).run(make()), 11))
     assert [rows.name for rows in found[:5]] == ["played"] * 5

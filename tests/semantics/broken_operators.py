@@ -23,7 +23,8 @@ from pipeflow.lowering.cursors.placement import PlaceCursor, _InFlight
 from pipeflow.lowering.cursors.shards import FedShard, Scattering
 from pipeflow.lowering.engine import Actor
 from pipeflow.lowering.executor import Executor
-from pipeflow.lowering.items import Item, Signal
+from pipeflow.lowering.items import Item, Origin, Signal
+from pipeflow.lowering.program import Status
 
 # Pairs and scattered streams
 
@@ -113,6 +114,20 @@ class ForgetsWhatIsHeld(PlaceCursor):
     def _ready(self) -> _InFlight | None:
         self._held = ()
         return super()._ready()
+
+
+class CarriesTheLost(PlaceCursor):
+    """The sources of an item that was lost with an actor are those of the next as well."""
+
+    _lost: tuple[Origin, ...] = ()
+
+    @override
+    def _ready(self) -> _InFlight | None:
+        found = super()._ready()
+        if found is not None and found.call.reply is not None:
+            died = found.call.reply.status is Status.DIED
+            self._held, self._lost = ((), found.origins) if died else (self._lost, ())
+        return found
 
 
 def weights_to_all(

@@ -30,6 +30,7 @@ from tests.semantics.broken_operators import (
     AlwaysTheSame,
     BuffersInReverse,
     BuffersMore,
+    CarriesTheLost,
     CountsItems,
     DrainsForFree,
     DropsForGood,
@@ -102,6 +103,12 @@ def _answered_joined() -> Stream[int]:
     sourced: Stream[Sourced[Counted, Worker]] = _sampled() | gather_sync().with_source()
     updated = sourced | concat(5) | actors(Learner, 1).stage(Learner.update)
     return updated.reply(Worker.set_weights, as_weights)
+
+
+def _answered_though_actors_die() -> Stream[int]:
+    learner = actors(Learner, 1).restarts(2)
+    sourced: Stream[Sourced[int, Worker]] = _sampled(restarts=2) | gather_async().with_source()
+    return (sourced | learner.stage(Learner.update)).reply(Worker.set_weights, as_weights)
 
 
 def _weights_in_reply(restarts: int = 0) -> Stream[int]:
@@ -197,6 +204,14 @@ OPERATOR_MUTANTS = (
         _answered_joined,
         {CURSORS + "PlaceCursor": ForgetsWhatIsHeld},
         says=r"reply\(.*\) delivers item \d+ after messages to .*; expected one to each of",
+    ),
+    Mutant(
+        9,
+        "a stage that keeps the sources of what was lost with an actor",
+        _answered_though_actors_die,
+        {CURSORS + "PlaceCursor": CarriesTheLost},
+        engine=crashing,
+        says=r"reply\(.*\) delivers item \d+ after messages to .*; expected one to each of \['Worker\[\d\]'\]",
     ),
     Mutant(
         9,

@@ -130,7 +130,7 @@ def test_a_trace_keeps_the_laws_and_is_one_that_the_simulation_can_show(
 
 
 def test_actors_that_die_cost_what_the_laws_say(ray_runtime: None) -> None:
-    workers = actors(MortalWorker, 2, 6, 10, DRIVER).restarts(2)
+    workers = actors(MortalWorker, 2, 6, 10, DRIVER).restarts(5)
     learner = actors(SlowLearner, 1, DRIVER)
     plan = (
         workers.produce(MortalWorker.sample)

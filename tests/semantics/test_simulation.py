@@ -14,6 +14,7 @@ from pipeflow.dsl import (
     from_items,
     from_shards,
     gather_async,
+    gather_rounds,
     gather_sync,
     sync_weights,
 )
@@ -30,6 +31,7 @@ from pipeflow.testing import (
     simulate,
 )
 from pipeflow.testing.parts import Learner, Worker, fail_on_three
+from tests.lowering.actors import Arithmetic
 
 
 def two_workers(num_async: int | None = None) -> Stream[int]:
@@ -43,6 +45,15 @@ def test_a_plan_keeps_every_law_under_every_schedule_tried() -> None:
     check_laws(two_workers(), schedules=50, invariants=[policy_lag_at_most(0)])
     check_laws(two_workers(2), schedules=50)
     check_laws(two_workers(2), schedules=50, crashes=2)
+
+
+def test_actors_of_a_broadcast_stay_in_step_though_some_die() -> None:
+    stages = actors(Arithmetic, 2).restarts(2)
+    plan = from_items(range(6)) | stages.broadcast() | stages.stage(Arithmetic.square) | gather_rounds()
+    check_laws(plan, schedules=50, crashes=2)
+    for seed in range(50):
+        rounds = simulate(plan, Schedule(seed, crashes=2)).items
+        assert all(len(set(made)) == 1 for made in rounds if isinstance(made, list))
 
 
 def test_a_violation_says_what_where_and_how_to_replay_it() -> None:

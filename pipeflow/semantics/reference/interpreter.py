@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing_extensions import override
 
 from pipeflow.dsl import nodes
+from pipeflow.dsl.dispatch import dispatched
 from pipeflow.dsl.nodes import Group, Node
 from pipeflow.dsl.signals import Ended, NotReady
 from pipeflow.dsl.trees import walk

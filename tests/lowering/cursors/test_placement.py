@@ -160,7 +160,9 @@ def test_an_item_goes_to_the_actor_with_the_fewest_in_flight(ray_runtime: None) 
     """While one actor is held up by the first item, the other takes all that follow."""
     pool = actors(Arithmetic, 2)
     plan = from_items(range(8)) | pool.stage(Arithmetic.held_up_by_first).max_in_flight(2).unordered()
-    found = list(plan.run("ray"))
+    with plan.run("ray") as run:
+        run.ask(pool, type)  # both processes are there before the first item
+        found = list(run)
     assert sorted(number for _, number in found) == list(range(8))
     held_up = next(shard for shard, number in found if number == 0)
     overtaking = [shard for shard, _ in found[: found.index((held_up, 0))]]

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import islice
 from typing import final
 
@@ -45,7 +46,7 @@ def test_a_round_of_scattered_items_is_one_list() -> None:
 
 
 @pytest.mark.parametrize("make", ENGINES)
-def test_scattered_items_keep_their_order_under_every_schedule(make: type[Engine]) -> None:
+def test_scattered_items_keep_their_order_under_every_schedule(make: Callable[[], Engine]) -> None:
     pool = actors(Arithmetic, 2)
     source = actors(Counter, 2, limit=5).produce(Counter.next_number) | gather_sync()
     plan = (
@@ -82,7 +83,7 @@ def all_reduce(rounds: int) -> Stream[float]:
 
 
 @pytest.mark.parametrize("make", ENGINES)
-def test_an_all_reduce_averages_over_all_actors_and_stays_in_step(make: type[Engine]) -> None:
+def test_an_all_reduce_averages_over_all_actors_and_stays_in_step(make: Callable[[], Engine]) -> None:
     """Every actor applies the mean of all, and computes its next gradient after that."""
     # Gradients are the shard's index plus what was applied so far: the mean is 1 + that sum.
     assert list(all_reduce(3).run(make())) == [1.0] * 3 + [3.0] * 3 + [7.0] * 3
