@@ -43,9 +43,10 @@ class Trajectories:
     rewards: [T, N], unscaled. reward_scale: [N], the factor that a learner's returns apply; ones when off.
     terminated, truncated: [T, N] bool. valid: [T, N] bool; False marks the reset rows of NEXT_STEP
     environments, and the rows behind the end of a column that is shorter than T, as agents that come and go
-    leave it; in the first of these, `observations` holds what follows the column. final_observations: [K, *obs], the true last observations of the K episodes that ended in
-    these steps, and final_rows: [K] int64, the row t * N + n of each, ascending. last_observations: [N, *obs],
-    what the step after these acts on. initial_state: [N, S], the policy's recurrent state before the first
+    leave it; in the first of these, `observations` holds what follows the column. final_observations: [K,
+    *obs], the true last observations of the K episodes that ended in these steps, and final_rows: [K] int64,
+    the row t * N + n of each, ascending. last_observations: [N, *obs], what the step after these acts on.
+    initial_state: [N, S], the policy's recurrent state before the first
     step; it is zeroed after every end of an episode and every row that is not valid. version: of the weights
     acted with. episodes: those that finished in these steps. observation_moments, return_moments: of these
     steps alone, before normalisation; None when off.

@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 
+from pipeflow.algorithms.catalogue import CATALOGUE
 from pipeflow.cli import entry, main
 from pipeflow.cli.versions import pipeflow_version
 from tests.cli.small import COMMAND, ENVIRONMENT, run_python
@@ -22,7 +23,10 @@ def test_help_names_every_command(words: list[str], capsys: pytest.CaptureFixtur
 @pytest.mark.parametrize("command", ["train", "graph"])
 def test_help_of_a_command_names_the_algorithms(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([command, "--help"]) == 0
-    assert "algorithms: ppo" in capsys.readouterr().out
+    assert (
+        "algorithms: a2c, a3c, ppo, ddppo, impala, appo, dqn, apex, maml, two-trainers"
+        in capsys.readouterr().out
+    )
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
@@ -32,7 +36,9 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_list_has_one_line_an_algorithm(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["list"]) == 0
-    assert capsys.readouterr().out.splitlines()[0].startswith("ppo  proximal policy optimisation")
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == [entry.name for entry in CATALOGUE]
+    assert "ppo           proximal policy optimisation: synchronous rounds, clipped minibatch epochs" in lines
 
 
 @pytest.mark.parametrize(

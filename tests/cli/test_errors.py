@@ -59,7 +59,7 @@ CANNOT_BE_DONE = {
     "address without Ray": ([*TRAIN, "--address", "auto"], "--address is of the Ray engine"),
     "run that exists": ([*TRAIN, "--logdir", "."], ". is taken, and a run is never overwritten"),
     "run in a file": ([*TRAIN, "--logdir", "occupied/run"], "the run's folder occupied/run: Not a directory"),
-    "graph of nothing": (["graph", "dqn"], "there is no algorithm 'dqn'; the algorithms are: ppo"),
+    "graph of nothing": (["graph", "xyz"], "there is no algorithm 'xyz'; the algorithms are: a2c"),
     "list of something": (["list", "ppo"], "list takes no arguments, got 'ppo'"),
     "eval of nothing": (["eval"], "eval needs the folder of a run or of a checkpoint"),
     "eval of what is not there": (

@@ -133,6 +133,10 @@ def stream() -> Any:
     return samples() | gather_sync()
 
 
+def scored() -> Any:
+    return WORKERS.stage(Worker.score)
+
+
 # Every case: what is written, and what the message must say of both sides.
 MISFITS: list[tuple[str, Callable[[], object], str]] = [
     (
@@ -205,7 +209,7 @@ MISFITS: list[tuple[str, Callable[[], object], str]] = [
     ),
     (
         "repeated",
-        lambda: stream() | WORKERS.stage(Worker.score).repeat(2),
+        lambda: stream() | scored().repeat(2),
         r"takes Trajectories, but Worker.stage\(Worker.score\) 1/2 .* delivers Advantages; put a stage between",
     ),
     (

@@ -113,8 +113,10 @@ def proportioned() -> Stream[int]:
     return (stored.map(Counted) & (store.produce(Store.sample) | gather_async()).map(Counted)).by_steps(2, 1)
 
 
-PLANS = [rounds, asynchronous, bounded, answered, replay, shared, divided]
-PLANS += [reduced, answered_together, buffered, proportioned]
+PLANS = [
+    *(rounds, asynchronous, bounded, answered, replay, shared, divided),
+    *(reduced, answered_together, buffered, proportioned),
+]
 
 
 @pytest.mark.parametrize("make", PLANS)

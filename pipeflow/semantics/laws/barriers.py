@@ -14,6 +14,9 @@ from pipeflow.semantics.laws.law import Violation
 def law_5(trace: Trace) -> list[Violation]:
     """`gather_sync` and `gather_rounds` deliver in rounds: one item of every live shard, in shard order.
 
+    A shard that is fed from a scattered stream ends with it. What it is fed and loses with its actor leaves a gap in
+    that round, so that the items of a round go on belonging together.
+
     >>> from pipeflow import from_shards, gather_sync
     >>> run = (from_shards([[1, 2], [3]]) | gather_sync()).run(record=True)
     >>> list(run), law_5(run.trace)
@@ -129,7 +132,8 @@ def law_8(trace: Trace) -> list[Violation]:
     """A slow or dead shard delays only itself under `gather_async`, and its own round under `gather_sync`.
 
     Asked for an item, a `gather_async` delivers one that is ready, and lets every shard that can go on go on. A
-    `gather_sync` delivers nothing only while a shard of the round is at work or has nothing.
+    `gather_sync` delivers nothing only while a shard of the round is at work or has nothing, or what feeds one has
+    nothing.
 
     >>> from pipeflow import from_shards, gather_async
     >>> run = (from_shards([[1, 2], [3]]) | gather_async()).run(record=True)
