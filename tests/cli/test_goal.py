@@ -88,12 +88,12 @@ def test_an_evaluation_repeats_itself_for_the_same_weights_and_no_others() -> No
     first, again = goal(0.0).evaluate([WEIGHTS], 100), goal(0.0).evaluate([WEIGHTS], 200)
     assert first.count == EPISODES
     np.testing.assert_array_equal(first.returns, again.returns)
-    later = goal(0.0).evaluate([Weights(2], WEIGHTS.parameters), 100)
+    later = goal(0.0).evaluate([Weights(2, WEIGHTS.parameters)], 100)
     assert first.returns.tolist() != later.returns.tolist()
 
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_another_seed_plays_other_episodes(seed: int) -> None:
-    found = Goal(0.0, ENV, POLICY, seed).evaluate([WEIGHTS], 0).returns.tolist()
-    other = Goal(0.0, ENV, POLICY, seed + 1).evaluate([WEIGHTS], 0).returns.tolist()
+    found = Goal(0.0, play, seed).evaluate([WEIGHTS], 0).returns.tolist()
+    other = Goal(0.0, play, seed + 1).evaluate([WEIGHTS], 0).returns.tolist()
     assert found != other

@@ -14,8 +14,8 @@ from pipeflow.semantics.laws.law import Violation
 def law_5(trace: Trace) -> list[Violation]:
     """`gather_sync` and `gather_rounds` deliver in rounds: one item of every live shard, in shard order.
 
-    A shard that is fed from a scattered stream ends with it. What it is fed and loses with its actor leaves a gap in
-    that round, so that the items of a round go on belonging together.
+    A shard that is fed from a scattered stream ends with it. What it is fed and loses with its actor leaves a gap
+    in that round, so that the items of a round go on belonging together.
 
     >>> from pipeflow import from_shards, gather_sync
     >>> run = (from_shards([[1, 2], [3]]) | gather_sync()).run(record=True)
