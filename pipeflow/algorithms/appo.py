@@ -34,6 +34,8 @@ class APPOConfig(IMPALAConfig):
     """Vector steps of a fragment."""
     fragments: int = 2
     """Fragments in a batch of the learner."""
+    lr: float = 1e-3
+    """Adam's learning rate."""
     epochs: int = 4
     """Passes over a batch."""
     minibatch_size: int = 256

@@ -54,7 +54,7 @@ class IMPALAConfig:
     """V-trace's rho-bar: importance ratios are cut off there."""
     c_clip: float = 1.0
     """V-trace's c-bar: how far corrections reach back."""
-    lr: float = 1e-3
+    lr: float = 6e-4
     """Adam's learning rate."""
     anneal_steps: int | None = 300_000
     """Environment steps over which the learning rate falls to 0; None keeps it."""

@@ -81,8 +81,12 @@ def _registry() -> ConstructorRegistry:
             "frame_stack", int, info.default.frame_stack, "How many of the latest observations make one."
         )
         what = "A registered id, or module:id with the module that registers it."
+
+        def make(env: str, env_kwargs: tuple[str, ...], frame_stack: int) -> EnvSpec:
+            return EnvSpec(env, _keywords(env_kwargs), frame_stack)
+
         return StructConstructorSpec(
-            instantiate=lambda env, env_kwargs, frame_stack: EnvSpec(env, _keywords(env_kwargs), frame_stack),
+            instantiate=make,
             fields=(*_named_environment(info, what), frames),
         )
 
@@ -90,8 +94,12 @@ def _registry() -> ConstructorRegistry:
         if info.type is not MultiAgentEnvSpec:
             return None
         what = "module:name of what makes it, or a module of PettingZoo's."
+
+        def make(env: str, env_kwargs: tuple[str, ...]) -> MultiAgentEnvSpec:
+            return MultiAgentEnvSpec(env, _keywords(env_kwargs))
+
         return StructConstructorSpec(
-            instantiate=lambda env, env_kwargs: MultiAgentEnvSpec(env, _keywords(env_kwargs)),
+            instantiate=make,
             fields=_named_environment(info, what),
         )
 

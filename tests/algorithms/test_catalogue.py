@@ -41,7 +41,8 @@ def test_its_plan_is_a_stream_that_trains_something(entry: Entry) -> None:
 
 def test_an_unknown_name_is_answered_with_the_names_that_there_are() -> None:
     with pytest.raises(
-        UnknownAlgorithm, match=r"no algorithm 'PPO2'; did you mean ppo\? the algorithms are: a2c, a3c, ppo, ddppo"
+        UnknownAlgorithm,
+        match=r"no algorithm 'PPO2'; did you mean ppo\? the algorithms are: a2c, a3c, ppo, ddppo",
     ):
         entry_of("PPO2")
 

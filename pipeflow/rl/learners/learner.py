@@ -194,8 +194,8 @@ class Learner(Generic[Module]):
         self._skipped_updates = _integer("skipped_updates", state)
 
     def __deepcopy__(self, memo: dict[int, object]) -> Self:
-        # The network's parameters are views of one tensor and the optimiser's state hangs on that tensor: copied one
-        # by one they would come apart.
+        # The network's parameters are views of one tensor and the optimiser's state hangs on that tensor: copied
+        # one by one they would come apart.
         twin = copy.copy(self)
         for name in vars(self).keys() - {"policy", "_parameters", "_optimizer"}:
             setattr(twin, name, copy.deepcopy(getattr(self, name), memo))

@@ -174,7 +174,7 @@ class PPOLearner(Learner):
             return loss, torch.stack(record)
 
 
-METRICS = ("policy_loss", "value_loss", "entropy", "approx_kl", "clip_fraction")
+METRICS: tuple[str, ...] = ("policy_loss", "value_loss", "entropy", "approx_kl", "clip_fraction")
 
 
 @dataclass(frozen=True)
