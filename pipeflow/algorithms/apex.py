@@ -63,7 +63,7 @@ class ApexConfig:
     """Norm to which gradients are clipped; None leaves them."""
     hidden: tuple[int, ...] = (128, 128)
     """Widths of the network's hidden layers."""
-    dueling: bool = True
+    dueling: bool = False
     """Let the network tell a state's value from its actions' advantages."""
     activation: Activation = "relu"
     """Nonlinearity between them."""

@@ -29,8 +29,8 @@ class GridBreakout(gymnasium.Env[NDArray[np.uint8], np.int64]):
     The ball bounces off the walls at the left, right and top, off a brick, which it removes for a reward of 1, and
     off the paddle: upwards when the paddle is below it, back where it came from when the paddle is in the cell
     that it moves to. Once no brick is left, the next bounce off the paddle brings all of them back. When the ball
-    gets past the paddle the episode terminates; after `max_steps` steps it is truncated. Only the side from which
-    the ball starts is drawn.
+    gets past the paddle the episode terminates; after `max_steps` steps it is truncated. Only the column in which
+    the ball starts, and whether it moves left or right, are drawn.
     """
 
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012  # gymnasium declares it on the instance
@@ -50,11 +50,10 @@ class GridBreakout(gymnasium.Env[NDArray[np.uint8], np.int64]):
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[NDArray[np.uint8], dict[str, Any]]:
         super().reset(seed=seed)
-        from_left = bool(self.np_random.integers(2))
         self._steps = 0
         self._paddle = _SIZE // 2
-        self._row, self._column = self._trail = (_BALL_ROW, 0 if from_left else _SIZE - 1)
-        self._down, self._right = 1, 1 if from_left else -1
+        self._row, self._column = self._trail = (_BALL_ROW, int(self.np_random.integers(_SIZE)))
+        self._down, self._right = 1, 1 if self.np_random.random() < 0.5 else -1
         self._bricks = _all_bricks()
         return self._observation(), {}
 

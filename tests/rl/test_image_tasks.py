@@ -20,14 +20,15 @@ def cell(image: NDArray[np.uint8], channel: int) -> tuple[int, int]:
     return int(row), int(column)
 
 
-def started(side: int) -> tuple[GridBreakout, NDArray[np.uint8]]:
-    """A game whose ball starts in this column, 0 or 9."""
-    for seed in range(20):
-        game = GridBreakout()
+def started(column: int, right: bool = True) -> tuple[GridBreakout, NDArray[np.uint8]]:
+    """A game whose ball starts in this column and moves to this side."""
+    for seed in range(1000):
+        game, ahead = GridBreakout(), GridBreakout()
         image, _ = game.reset(seed=seed)
-        if cell(image, BALL)[1] == side:
+        ahead.reset(seed=seed)
+        if cell(image, BALL)[1] == column and (cell(ahead.step(STAY)[0], BALL)[1] > column) == right:
             return game, image
-    raise AssertionError(f"no game of 20 started in column {side}")
+    raise AssertionError(f"no game of 1000 starts in column {column}")
 
 
 def followed(game: GridBreakout, image: NDArray[np.uint8], steps: int) -> float:
@@ -58,14 +59,21 @@ def test_a_game_starts_below_three_rows_of_bricks() -> None:
     assert image[..., BRICKS].sum() == 30 * 255
 
 
-def test_the_ball_moves_diagonally_from_the_side_that_it_starts_on() -> None:
-    game, _ = started(0)
+def test_the_ball_starts_in_any_column_and_moves_diagonally_to_either_side() -> None:
+    game, _ = started(3)
     image, reward, terminated, _, _ = game.step(STAY)
-    assert cell(image, BALL) == (5, 1)
-    assert cell(image, TRAIL) == (4, 0)
+    assert cell(image, BALL) == (5, 4)
+    assert cell(image, TRAIL) == (4, 3)
     assert (reward, terminated) == (0.0, False)
-    game, _ = started(9)
-    assert cell(game.step(STAY)[0], BALL) == (5, 8)
+    game, _ = started(3, right=False)
+    assert cell(game.step(STAY)[0], BALL) == (5, 2)
+
+
+def test_the_walls_send_it_back() -> None:
+    game, _ = started(9, right=False)
+    assert [cell(game.step(STAY)[0], BALL)[1] for _ in range(3)] == [8, 7, 6]
+    game, _ = started(8)
+    assert [cell(game.step(STAY)[0], BALL)[1] for _ in range(3)] == [9, 8, 7]
 
 
 def test_the_paddle_moves_one_cell_as_far_as_the_walls_let_it() -> None:
