@@ -8,8 +8,6 @@ from typing import Literal
 import numpy as np
 import pytest
 
-from benchmarks.bench_learning import train
-from benchmarks.learning_cases import CASES, Case
 from pipeflow import group_of, take
 from pipeflow.algorithms.ppo import PPOConfig, policy_of, ppo
 from pipeflow.rl.batches import Report
@@ -115,13 +113,6 @@ def test_cartpole_is_solved_inline() -> None:
 @pytest.mark.usefixtures("ray_runtime")
 def test_cartpole_is_solved_on_ray_by_the_same_plan() -> None:
     assert solve_cartpole("ray", seed=1) >= 475
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", [1, 2, 3])
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_learns_to_the_stated_return(case: Case, seed: int) -> None:
-    assert train(case, seed).evaluation >= case.threshold
 
 
 def test_law_22_a_resumed_run_gives_the_reports_of_the_unbroken_one() -> None:
