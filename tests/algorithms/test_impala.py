@@ -8,18 +8,21 @@ import pytest
 
 from pipeflow import group_of, take
 from pipeflow.algorithms.appo import APPOConfig, appo
-from pipeflow.algorithms.impala import IMPALAConfig, impala
+from pipeflow.algorithms.impala import IMPALAConfig, impala, policy_of
 from pipeflow.lowering.engines.sim import Sim
 from pipeflow.rl.environments import EnvSpec
 from pipeflow.rl.evaluation import evaluate
 from pipeflow.rl.image_tasks import GridBreakout
 from pipeflow.rl.learners.learner import Learner
-from pipeflow.rl.policies import PolicySpec
 from pipeflow.testing import check_laws
 from tests.rl.partial_environments import Recall
 
 SMALL = IMPALAConfig(num_envs=2, fragment_length=8, fragments=2, hidden=(8,), seed=3)
 SMALL_APPO = APPOConfig(num_envs=2, fragment_length=8, minibatch_size=16, epochs=2, hidden=(8,), seed=3)
+BREAKOUT = IMPALAConfig(
+    env=EnvSpec(GridBreakout, {"max_steps": 500}), lr=5e-4, anneal_steps=None, entropy_coef=0.03,
+    normalise_advantages=False, normalise_rewards=False,
+)  # fmt: skip
 TREE = replace(SMALL, workers=4, aggregators=2)
 
 
@@ -114,16 +117,16 @@ def test_an_image_is_learnt_from() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_impala_clearly_improves_on_an_image_task(seed: int) -> None:
-    config = IMPALAConfig(env=EnvSpec(GridBreakout), seed=seed)
+def test_it_clearly_improves_on_an_image_task(seed: int) -> None:
+    config = replace(BREAKOUT, seed=seed)
     plan = impala(config)
     learner = group_of(plan, Learner)
-    with plan.until(lambda report: report.lifetime_steps >= 300_000).run() as run:
+    with plan.until(lambda report: report.lifetime_steps >= 150_000).run() as run:
         for _ in run:
             pass
         weights = run.ask(learner, Learner.weights)[0]
-    # A random policy breaks 0.5 bricks.
-    assert evaluate(config.env, PolicySpec.for_env(config.env), weights, 20, seed=100).mean_return >= 5.0
+    # A random policy breaks fewer than 0.5 bricks a game.
+    assert evaluate(config.env, policy_of(config), weights, 20, seed=100).mean_return >= 5.0
 
 
 @pytest.mark.parametrize(
