@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, Never, TypeVar, final, overload
 
 from pipeflow.dsl import gating, nodes
-from pipeflow.dsl.checks import check_counts, check_not_drained, check_positive
+from pipeflow.dsl.checks import check_counts, check_positive
 from pipeflow.dsl.gating import EveryNth, Taking, tap_node, until_node
 from pipeflow.dsl.item_types import name_of
 from pipeflow.dsl.operands import TakenBy, expect_either, expect_stream, grown, regrown
@@ -35,7 +35,6 @@ class Gate(Operator):
     def __ror__(self, left: ParallelStream[T, W], /) -> ParallelStream[T, W]: ...
     def __ror__(self, left: Any, /) -> Any:
         stream, site = expect_either(left, self), operator_site(self.site)
-        check_not_drained(stream.node, self.name, site)
         return grown(stream, _gate(stream.node, self.name, site, self.factory, reads=False))
 
 
@@ -77,7 +76,6 @@ class OncePerSteps(Operator):
     def __ror__(self, left: ParallelStream[Counted, W], /) -> ParallelStream[Counted, W]: ...
     def __ror__(self, left: Any, /) -> Any:
         stream, site = expect_either(left, self), operator_site(self.site)
-        check_not_drained(stream.node, self.name, site)
         check_counts(stream.node, self.name, site)
         factory = functools.partial(gating.OncePerSteps, self.steps)
         return grown(stream, _gate(stream.node, self.name, site, factory, reads=True))
@@ -145,7 +143,6 @@ class Drain(Operator):
     def __ror__(self, left: Stream[object], /) -> Stream[Never]:
         left = expect_stream(left, self)
         site = operator_site(self.site)
-        check_not_drained(left.node, self.name, site)
         return Stream(nodes.Drain(name=self.name, site=site, input=left.node))
 
 

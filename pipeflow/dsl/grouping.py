@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, Self, TypeVar, final, get_args, overload
 
 from pipeflow.dsl import nodes
-from pipeflow.dsl.checks import check_fits, check_not_drained, check_positive
+from pipeflow.dsl.checks import check_fits, check_positive
 from pipeflow.dsl.errors import PlanError
 from pipeflow.dsl.item_types import UNKNOWN, ItemType, list_of, show
 from pipeflow.dsl.operands import expect_either, grown
@@ -44,7 +44,6 @@ class Batch(Operator):
     def __ror__(self, left: ParallelStream[T, W], /) -> ParallelStream[list[T], W]: ...
     def __ror__(self, left: Any, /) -> Any:
         stream, site = expect_either(left, self), operator_site(self.site)
-        check_not_drained(stream.node, self.name, site)
         node = nodes.Batch(
             name=self.name,
             site=site,
@@ -122,7 +121,6 @@ class Concat(Operator):
     def __ror__(self, left: Any, /) -> Any:
         stream, site = expect_either(left, self), operator_site(self.site)
         upstream = stream.node
-        check_not_drained(upstream, self.name, site)
         if isinstance(upstream.item_type, type) and not hasattr(upstream.item_type, "concatenate"):
             message = (
                 f"{site}: {self.name} takes Concatenable, but {upstream.name} ({upstream.site}) delivers "
@@ -192,7 +190,6 @@ def _expanded(
     factory: Callable[[], nodes.Expansion],
 ) -> Stream[Any] | ParallelStream[Any, Any]:
     site = operator_site(operator.site)
-    check_not_drained(stream.node, operator.name, site)
     node = nodes.Expand(
         name=operator.name, site=site, item_type=item_type, input=stream.node, factory=factory
     )

@@ -12,7 +12,7 @@ from typing import Any, Generic, Protocol, TypeVar, final, overload
 
 from pipeflow.dsl import nodes
 from pipeflow.dsl.actors import Actors
-from pipeflow.dsl.checks import check_not_drained, check_positive
+from pipeflow.dsl.checks import check_positive
 from pipeflow.dsl.errors import PlanError
 from pipeflow.dsl.item_types import name_of
 from pipeflow.dsl.nodes import Group
@@ -69,7 +69,6 @@ class SyncWeights(Operator):
     def __ror__(self, left: Stream[T], /) -> Stream[T]:
         stream: Stream[T] = expect_stream(left, self)
         site = operator_site(self.site)
-        check_not_drained(stream.node, self.name, site)
         return Stream(
             nodes.SyncWeights(
                 name=self.name,
@@ -127,7 +126,6 @@ class ReplyWeights(Operator):
 
     def __ror__(self, left: Stream[Sourced[T, Worker]], /) -> Stream[T]:
         stream, site = expect_stream(left, self), operator_site(self.site)
-        check_not_drained(stream.node, self.name, site)
         check_sourced(stream.node, self.name, site)
         for group in nodes.producers_of(stream.node):
             _method(group, "set_weights", "reply_weights", site)
@@ -237,7 +235,6 @@ class UpdateTarget(Operator):
     def __ror__(self, left: Stream[T], /) -> Stream[T]:
         stream: Stream[T] = expect_stream(left, self)
         site = operator_site(self.site)
-        check_not_drained(stream.node, self.name, site)
         return Stream(
             nodes.Notify(
                 name=self.name,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
+from pipeflow.dsl.checks import check_not_drained
 from pipeflow.dsl.errors import PlanError
 from pipeflow.dsl.nodes import Node
 from pipeflow.dsl.sites import operator_site
@@ -30,10 +31,12 @@ class TakenBy(Protocol[A_co, S_co]):
 
 
 def expect_stream(left: object, operator: Operator) -> Stream[Any]:
-    """The left operand of an operator that stands after a gather, or `PlanError`."""
+    """The left operand of an operator that stands after a gather, or `PlanError`; also where it is drained."""
+    site = operator_site(operator.site)
     if isinstance(left, Stream):
+        check_not_drained(left.node, operator.name, site)  # pyright: ignore[reportUnknownMemberType]
         return left  # pyright: ignore[reportUnknownVariableType]
-    raise PlanError(misplaced(left, "|", operator, operator_site(operator.site)))
+    raise PlanError(misplaced(left, "|", operator, site))
 
 
 def expect_parallel(left: object, operator: Operator) -> ParallelStream[Any, Any]:
@@ -44,9 +47,11 @@ def expect_parallel(left: object, operator: Operator) -> ParallelStream[Any, Any
 
 
 def expect_either(left: object, operator: Operator) -> Stream[Any] | ParallelStream[Any, Any]:
-    """The left operand of an operator that stands on either side of a gather, or `PlanError`."""
-    if isinstance(left, Stream | ParallelStream):
+    """The left operand of an operator on either side of a gather, or `PlanError`; also where it is drained."""
+    if isinstance(left, ParallelStream):
         return left  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(left, Stream):
+        return expect_stream(left, operator)  # pyright: ignore[reportUnknownArgumentType]
     raise PlanError(misplaced(left, "|", operator, operator_site(operator.site)))
 
 

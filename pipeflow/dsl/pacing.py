@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TypeVar, final
 
 from pipeflow.dsl import nodes
-from pipeflow.dsl.checks import check_not_drained, check_positive
+from pipeflow.dsl.checks import check_positive
 from pipeflow.dsl.operands import expect_stream
 from pipeflow.dsl.sites import operator_site
 from pipeflow.dsl.streams import Operator, Stream
@@ -25,7 +25,6 @@ class Pace(Operator):
     def __ror__(self, left: Stream[T], /) -> Stream[T]:
         stream: Stream[T] = expect_stream(left, self)
         site = operator_site(self.site)
-        check_not_drained(stream.node, self.name, site)
         return Stream(
             nodes.Pace(
                 name=self.name,
@@ -66,7 +65,6 @@ class Buffer(Operator):
     def __ror__(self, left: Stream[T], /) -> Stream[T]:
         stream: Stream[T] = expect_stream(left, self)
         site = operator_site(self.site)
-        check_not_drained(stream.node, self.name, site)
         return Stream(
             nodes.Buffer(
                 name=self.name,

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar, final
 
 from pipeflow.dsl import nodes
-from pipeflow.dsl.checks import check_not_drained
 from pipeflow.dsl.errors import PlanError
 from pipeflow.dsl.nodes import Group
 from pipeflow.dsl.operands import expect_parallel, expect_stream
@@ -30,7 +29,6 @@ class Scatter(Operator, Generic[W_co]):
     def __ror__(self, left: Stream[T], /) -> ParallelStream[T, W_co]:
         stream: Stream[T] = expect_stream(left, self)
         site = operator_site(self.site)
-        check_not_drained(stream.node, self.name, site)
         return ParallelStream(
             nodes.Scatter(
                 name=self.name,
