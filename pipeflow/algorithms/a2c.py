@@ -10,13 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from pipeflow.dsl import Actors, Stream, actors, gather_rounds, sync_weights
+from pipeflow.dsl.checks import check_positive
 from pipeflow.rl.batches import Report
 from pipeflow.rl.environments import EnvSpec
 from pipeflow.rl.gradients import Gradients
 from pipeflow.rl.learners.actor_critic import ActorCriticLoss, GradientLearner, GradientWorker
 from pipeflow.rl.policies import Activation, PolicySpec
 from pipeflow.rl.returns import gae
-from pipeflow.rl.schedules import Constant, Linear
+from pipeflow.rl.schedules import annealed
 
 
 @dataclass(frozen=True)
@@ -66,9 +67,7 @@ class A2CConfig:
 
     def __post_init__(self) -> None:
         for name in ("workers", "num_envs", "fragment_length", "threads"):
-            if getattr(self, name) < 1:
-                message = f"{name} must be at least 1, got {getattr(self, name)}"
-                raise ValueError(message)
+            check_positive(getattr(self, name), name)
 
 
 def a2c(config: A2CConfig) -> Stream[Report]:
@@ -98,8 +97,8 @@ def workers_of(config: A2CConfig) -> Actors[GradientWorker]:
 def learner_of(config: A2CConfig) -> Actors[GradientLearner]:
     """The learner, which applies their gradients."""
     return actors(
-        GradientLearner, 1, policy_of(config), lr=_learning_rate(config), max_grad_norm=config.max_grad_norm,
-        seed=config.seed, device=config.device, threads=config.threads,
+        GradientLearner, 1, policy_of(config), lr=annealed(config.lr, config.anneal_steps),
+        max_grad_norm=config.max_grad_norm, seed=config.seed, device=config.device, threads=config.threads,
     )  # fmt: skip
 
 
@@ -112,7 +111,3 @@ def policy_of(config: A2CConfig) -> PolicySpec:
 
 def _loss(config: A2CConfig) -> ActorCriticLoss:
     return ActorCriticLoss(config.value_coef, config.entropy_coef, config.normalise_advantages)
-
-
-def _learning_rate(config: A2CConfig) -> Constant | Linear:
-    return Constant(config.lr) if config.anneal_steps is None else Linear(config.lr, 0.0, config.anneal_steps)

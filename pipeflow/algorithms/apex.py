@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from pipeflow.dsl import Stream, actors, drain, gather_async, sync_weights, update_target
+from pipeflow.dsl.checks import check_positive
 from pipeflow.rl.action_values import ActionValueSpec
 from pipeflow.rl.environments import EnvSpec
 from pipeflow.rl.exploration import EpsilonGreedyWorker, EpsilonLadder
@@ -76,9 +77,7 @@ class ApexConfig:
 
     def __post_init__(self) -> None:
         for name in ("workers", "num_envs", "fragment_length", "sync_every", "replays", "target_every"):
-            if getattr(self, name) < 1:
-                message = f"{name} must be at least 1, got {getattr(self, name)}"
-                raise ValueError(message)
+            check_positive(getattr(self, name), name)
         if self.intensity <= 0.0:
             message = f"intensity must be positive, got {self.intensity}"
             raise ValueError(message)

@@ -13,15 +13,16 @@ from typing_extensions import override
 from pipeflow.algorithms.impala import (
     IMPALAConfig,
     batches_of,
-    learning_rate_of,
     policy_of,
     targets_of,
     workers_of,
 )
 from pipeflow.dsl import Stream, actors, gather_async, sync_weights
+from pipeflow.dsl.checks import check_positive
 from pipeflow.rl.batches import Report
 from pipeflow.rl.learners.appo import APPOLearner
 from pipeflow.rl.rollouts import RolloutWorker
+from pipeflow.rl.schedules import annealed
 
 __all__ = ["APPOConfig", "appo", "policy_of"]
 
@@ -53,9 +54,7 @@ class APPOConfig(IMPALAConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("epochs", "minibatch_size", "target_every"):
-            if getattr(self, name) < 1:
-                message = f"{name} must be at least 1, got {getattr(self, name)}"
-                raise ValueError(message)
+            check_positive(getattr(self, name), name)
         if self.memory != "none":
             message = (
                 f"APPO shuffles rows, which a policy with memory {self.memory!r} cannot be given; use IMPALA"
@@ -67,7 +66,7 @@ def appo(config: APPOConfig) -> Stream[Report]:
     """APPO's plan: IMPALA's, with another learner."""
     workers = workers_of(config)
     learner = actors(
-        APPOLearner, 1, policy_of(config), targets=targets_of(config), lr=learning_rate_of(config),
+        APPOLearner, 1, policy_of(config), targets=targets_of(config), lr=annealed(config.lr, config.anneal_steps),
         epochs=config.epochs, minibatch_size=config.minibatch_size, clip=config.clip,
         target_every=config.target_every, value_coef=config.value_coef, entropy_coef=config.entropy_coef,
         kl_coef=config.kl_coef, kl_target=config.kl_target, max_grad_norm=config.max_grad_norm,

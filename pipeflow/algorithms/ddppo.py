@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from pipeflow.dsl import Stream, actors, batch, gather_rounds
+from pipeflow.dsl.checks import check_positive
 from pipeflow.rl.batches import Report
 from pipeflow.rl.environments import EnvSpec
 from pipeflow.rl.gradients import Gradients
@@ -17,7 +18,7 @@ from pipeflow.rl.learners.decentralised_ppo import DecentralisedPPOWorker
 from pipeflow.rl.minibatches import minibatch_epochs
 from pipeflow.rl.policies import Activation, PolicySpec
 from pipeflow.rl.returns import gae
-from pipeflow.rl.schedules import Constant, Linear
+from pipeflow.rl.schedules import annealed
 
 
 @dataclass(frozen=True)
@@ -67,16 +68,14 @@ class DDPPOConfig:
 
     def __post_init__(self) -> None:
         for name in ("workers", "num_envs", "fragment_length", "epochs", "minibatches", "threads"):
-            if getattr(self, name) < 1:
-                message = f"{name} must be at least 1, got {getattr(self, name)}"
-                raise ValueError(message)
+            check_positive(getattr(self, name), name)
 
 
 def ddppo(config: DDPPOConfig) -> Stream[Report]:
     """Decentralised PPO's plan: every round of fragments gives one report, of all its optimiser steps."""
     workers = actors(
         DecentralisedPPOWorker, config.workers, config.env, policy_of(config), num_envs=config.num_envs,
-        fragment_length=config.fragment_length, lr=_learning_rate(config), clip=config.clip,
+        fragment_length=config.fragment_length, lr=annealed(config.lr, config.anneal_steps), clip=config.clip,
         value_clip=config.value_clip, value_coef=config.value_coef, entropy_coef=config.entropy_coef,
         max_grad_norm=config.max_grad_norm, seed=config.seed, threads=config.threads,
     )  # fmt: skip
@@ -101,7 +100,3 @@ def policy_of(config: DDPPOConfig) -> PolicySpec:
     return PolicySpec.for_env(
         config.env, hidden=config.hidden, activation=config.activation, shared_trunk=config.shared_trunk
     )
-
-
-def _learning_rate(config: DDPPOConfig) -> Constant | Linear:
-    return Constant(config.lr) if config.anneal_steps is None else Linear(config.lr, 0.0, config.anneal_steps)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from pipeflow.dsl import Stream, actors, drain, gather_rounds, gather_sync, sync_weights
+from pipeflow.dsl.checks import check_positive
 from pipeflow.rl.action_values import ActionValueSpec
 from pipeflow.rl.environments import EnvSpec
 from pipeflow.rl.exploration import EpsilonGreedyWorker
@@ -18,7 +19,7 @@ from pipeflow.rl.networks import Activation
 from pipeflow.rl.prioritised import Prioritisation
 from pipeflow.rl.replay import ReplayBuffer
 from pipeflow.rl.replay_batches import TDReport, Transitions
-from pipeflow.rl.schedules import Constant, Linear
+from pipeflow.rl.schedules import Linear, annealed
 
 
 @dataclass(frozen=True)
@@ -86,9 +87,7 @@ class DQNConfig:
 
     def __post_init__(self) -> None:
         for name in ("workers", "num_envs", "fragment_length", "n_step", "priority_steps", "epsilon_steps"):
-            if getattr(self, name) < 1:
-                message = f"{name} must be at least 1, got {getattr(self, name)}"
-                raise ValueError(message)
+            check_positive(getattr(self, name), name)
         if self.intensity <= 0.0:
             message = f"intensity must be positive, got {self.intensity}"
             raise ValueError(message)
@@ -107,9 +106,9 @@ def dqn(config: DQNConfig) -> Stream[TDReport]:
         learning_starts=config.learning_starts, prioritisation=_prioritisation(config),
     )  # fmt: skip
     learner = actors(
-        DQNLearner, 1, policy, lr=_learning_rate(config), double=config.double, target_every=config.target_every,
-        tau=config.tau, max_grad_norm=config.max_grad_norm, seed=config.seed, device=config.device,
-        threads=config.threads,
+        DQNLearner, 1, policy, lr=annealed(config.lr, config.anneal_steps), double=config.double,
+        target_every=config.target_every, tau=config.tau, max_grad_norm=config.max_grad_norm,
+        seed=config.seed, device=config.device, threads=config.threads,
     )  # fmt: skip
     store = (
         workers.produce(EpsilonGreedyWorker.sample)
@@ -131,10 +130,6 @@ def policy_of(config: DQNConfig) -> ActionValueSpec:
     return ActionValueSpec.for_env(
         config.env, hidden=config.hidden, dueling=config.dueling, activation=config.activation
     )
-
-
-def _learning_rate(config: DQNConfig) -> Constant | Linear:
-    return Constant(config.lr) if config.anneal_steps is None else Linear(config.lr, 0.0, config.anneal_steps)
 
 
 def _exploration(config: DQNConfig) -> Linear:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from pipeflow.dsl import Actors, Stream, actors, batch, gather_async, sync_weights
+from pipeflow.dsl.checks import check_positive
 from pipeflow.rl.batches import Report, Trajectories
 from pipeflow.rl.environments import EnvSpec
 from pipeflow.rl.fragments import Aggregator, mix_in_replay
@@ -17,7 +18,7 @@ from pipeflow.rl.learners.impala import IMPALALearner, VTraceSettings
 from pipeflow.rl.policies import Activation, PolicySpec
 from pipeflow.rl.recurrent import MemoryKind
 from pipeflow.rl.rollouts import RolloutWorker
-from pipeflow.rl.schedules import Constant, Linear
+from pipeflow.rl.schedules import annealed
 
 
 @dataclass(frozen=True)
@@ -92,9 +93,7 @@ class IMPALAConfig:
             "workers", "num_envs", "fragment_length", "in_flight", "fragments", "queue", "broadcast_every",
             "memory_size", "threads",
         ):  # fmt: skip
-            if getattr(self, name) < 1:
-                message = f"{name} must be at least 1, got {getattr(self, name)}"
-                raise ValueError(message)
+            check_positive(getattr(self, name), name)
         if not 0.0 <= self.lam <= 1.0:
             message = f"lam must lie in [0, 1], got {self.lam}"
             raise ValueError(message)
@@ -107,8 +106,8 @@ def impala(config: IMPALAConfig) -> Stream[Report]:
     """IMPALA's plan: fragments as they come, one update a batch, new weights to all workers every few updates."""
     workers = workers_of(config)
     learner = actors(
-        IMPALALearner, 1, policy_of(config), targets=targets_of(config), lr=learning_rate_of(config),
-        value_coef=config.value_coef, entropy_coef=config.entropy_coef,
+        IMPALALearner, 1, policy_of(config), targets=targets_of(config), value_coef=config.value_coef,
+        lr=annealed(config.lr, config.anneal_steps), entropy_coef=config.entropy_coef,
         normalise=config.normalise_advantages, max_grad_norm=config.max_grad_norm, seed=config.seed,
         device=config.device, threads=config.threads,
     )  # fmt: skip
@@ -157,8 +156,3 @@ def policy_of(config: IMPALAConfig) -> PolicySpec:
 def targets_of(config: IMPALAConfig) -> VTraceSettings:
     """How the learner corrects for the age of the weights that acted."""
     return VTraceSettings(config.gamma, config.lam, config.rho_clip, config.c_clip)
-
-
-def learning_rate_of(config: IMPALAConfig) -> Constant | Linear:
-    """The learning rate over the steps that are trained on."""
-    return Constant(config.lr) if config.anneal_steps is None else Linear(config.lr, 0.0, config.anneal_steps)

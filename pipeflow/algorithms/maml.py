@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeflow.dsl import Stream, actors, batch, gather_sync, sync_weights
+from pipeflow.dsl.checks import check_positive
 from pipeflow.rl.batches import Report, Weights
 from pipeflow.rl.environments import EnvSpec
 from pipeflow.rl.episodes import EpisodeStats
@@ -76,9 +77,7 @@ class MAMLConfig:
         for name in (
             "workers", "tasks_per_update", "inner_steps", "num_envs", "fragment_length", "epochs", "threads"
         ):  # fmt: skip
-            if getattr(self, name) < 1:
-                message = f"{name} must be at least 1, got {getattr(self, name)}"
-                raise ValueError(message)
+            check_positive(getattr(self, name), name)
         if self.tasks_per_update % self.workers:
             message = (
                 f"tasks_per_update {self.tasks_per_update} is no multiple of the {self.workers} workers, so an "

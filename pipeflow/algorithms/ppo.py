@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from pipeflow.dsl import Stream, actors, gather_rounds, sync_weights
+from pipeflow.dsl.checks import check_positive
 from pipeflow.rl.batches import Advantages, Report
 from pipeflow.rl.environments import EnvSpec
 from pipeflow.rl.learners.ppo import PPOLearner
@@ -16,7 +17,7 @@ from pipeflow.rl.policies import Activation, PolicySpec
 from pipeflow.rl.recurrent import MemoryKind
 from pipeflow.rl.returns import gae
 from pipeflow.rl.rollouts import RolloutWorker
-from pipeflow.rl.schedules import Constant, Linear
+from pipeflow.rl.schedules import annealed
 
 
 @dataclass(frozen=True)
@@ -86,9 +87,7 @@ class PPOConfig:
             "memory_size",
             "threads",
         ):
-            if getattr(self, name) < 1:
-                message = f"{name} must be at least 1, got {getattr(self, name)}"
-                raise ValueError(message)
+            check_positive(getattr(self, name), name)
         if self.minibatch_size > self.steps_per_update:
             message = (
                 f"minibatch_size {self.minibatch_size} is more than the {self.steps_per_update} steps of an "
@@ -113,7 +112,7 @@ def ppo(config: PPOConfig) -> Stream[Report]:
         threads=config.threads,
     )  # fmt: skip
     learner = actors(
-        PPOLearner, 1, policy, lr=_learning_rate(config), epochs=config.epochs,
+        PPOLearner, 1, policy, lr=annealed(config.lr, config.anneal_steps), epochs=config.epochs,
         minibatch_size=config.minibatch_size, clip=config.clip, value_clip=config.value_clip,
         value_coef=config.value_coef, entropy_coef=config.entropy_coef, max_grad_norm=config.max_grad_norm,
         target_kl=config.target_kl, seed=config.seed, device=config.device, threads=config.threads,
@@ -134,7 +133,3 @@ def policy_of(config: PPOConfig) -> PolicySpec:
         config.env, hidden=config.hidden, activation=config.activation, shared_trunk=config.shared_trunk,
         memory=config.memory, memory_size=config.memory_size,
     )  # fmt: skip
-
-
-def _learning_rate(config: PPOConfig) -> Constant | Linear:
-    return Constant(config.lr) if config.anneal_steps is None else Linear(config.lr, 0.0, config.anneal_steps)

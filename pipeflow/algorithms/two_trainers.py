@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from pipeflow.dsl import Stream, actors, drain, gather_rounds, gather_sync
+from pipeflow.dsl.checks import check_positive
 from pipeflow.rl.action_values import ActionValueSpec
 from pipeflow.rl.batches import Report, Weights
 from pipeflow.rl.episodes import EpisodeStats
@@ -94,9 +95,7 @@ class TwoTrainersConfig:
             "n_step",
             "epsilon_steps",
         ):
-            if getattr(self, name) < 1:
-                message = f"{name} must be at least 1, got {getattr(self, name)}"
-                raise ValueError(message)
+            check_positive(getattr(self, name), name)
 
 
 def two_trainers(config: TwoTrainersConfig) -> Stream[Report | TDReport]:

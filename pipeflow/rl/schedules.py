@@ -77,6 +77,11 @@ def as_schedule(value: float | Schedule) -> Schedule:
     return value if callable(value) else Constant(float(value))
 
 
+def annealed(start: float, steps: int | None) -> Constant | Linear:
+    """`start`, falling to 0 over so many steps; without a number of steps it stays."""
+    return Constant(start) if steps is None else Linear(start, 0.0, steps)
+
+
 def per_worker_epsilon(base: float, alpha: float, index: int, count: int) -> float:
     """The exploration rate of one of `count` workers, which together cover many rates.
 
