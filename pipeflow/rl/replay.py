@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeflow.dsl import NotReady, current_shard
+from pipeflow.dsl.checks import check_positive
 from pipeflow.rl.episodes import EpisodeStats
 from pipeflow.rl.prioritised import Prioritisation, PrioritisedSampler
 from pipeflow.rl.replay_batches import Priorities, Samples, Stored, Transitions
@@ -42,13 +43,9 @@ class ReplayBuffer:
         seed: int = 0,
         index: int | None = None,
     ) -> None:
-        for name, value in (
-            ("capacity", capacity),
-            ("batch_size", batch_size),
-            ("learning_starts", learning_starts),
-        ):
-            if value < 1:
-                raise ValueError(f"{name} must be at least 1, got {value}")
+        check_positive(capacity, "capacity")
+        check_positive(batch_size, "batch_size")
+        check_positive(learning_starts, "learning_starts")
         self._capacity = capacity
         self._batch_size = batch_size
         self._learning_starts = learning_starts

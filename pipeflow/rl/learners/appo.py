@@ -22,9 +22,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 from typing_extensions import override
 
+from pipeflow.dsl.checks import check_positive
 from pipeflow.rl.batches import Report, Trajectories
 from pipeflow.rl.learners.impala import EvaluatedFragment, VTraceSettings
-from pipeflow.rl.learners.learner import Learner, StateValue, StepOutcome
+from pipeflow.rl.learners.learner import Learner, StateValue, StepOutcome, arrays_under
 from pipeflow.rl.learners.ppo import run_epochs
 from pipeflow.rl.losses import (
     approx_kl,
@@ -73,13 +74,9 @@ class APPOLearner(Learner):
         device: str = "cpu",
         threads: int = 1,
     ) -> None:
-        for name, count in (
-            ("epochs", epochs),
-            ("minibatch_size", minibatch_size),
-            ("target_every", target_every),
-        ):
-            if count < 1:
-                raise ValueError(f"{name} must be at least 1, got {count}")
+        check_positive(epochs, "epochs")
+        check_positive(minibatch_size, "minibatch_size")
+        check_positive(target_every, "target_every")
         if policy.state_width:
             raise ValueError(
                 "APPO shuffles rows, which a policy with memory cannot be given; use IMPALA or PPO"
@@ -111,15 +108,8 @@ class APPOLearner(Learner):
 
     @override
     def load_state(self, state: Mapping[str, StateValue], /) -> None:
-        prefix = "target/"
         super().load_state(state)
-        self._target.load_numpy(
-            {
-                name.removeprefix(prefix): value
-                for name, value in state.items()
-                if name.startswith(prefix) and isinstance(value, np.ndarray)
-            }
-        )
+        self._target.load_numpy(arrays_under("target/", state))
         self._kl_coef = float(state["kl_coef"])
 
     @override

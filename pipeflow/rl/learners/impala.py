@@ -19,7 +19,7 @@ from torch import Tensor
 
 from pipeflow.rl.batches import Report, Sequences, Trajectories
 from pipeflow.rl.learners.learner import Learner
-from pipeflow.rl.losses import normalise_advantages
+from pipeflow.rl.losses import masked_mean, normalise_advantages
 from pipeflow.rl.modules import to_tensor
 from pipeflow.rl.policies import ActorCritic, PolicySpec
 from pipeflow.rl.schedules import Schedule
@@ -200,17 +200,12 @@ class IMPALALearner(Learner):
             advantages = normalise_advantages(advantages, valid)
         errors = (evaluated.values - to_tensor(targets.value_targets, self._device)).square()
         ratios = (evaluated.log_probs.detach() - to_tensor(batch.log_probs, self._device)).exp()
-        policy_loss = _mean(-evaluated.log_probs * advantages, valid)
-        value_error = _mean(errors, valid)
-        entropy = _mean(evaluated.entropies, valid)
+        policy_loss = masked_mean(-evaluated.log_probs * advantages, valid)
+        value_error = masked_mean(errors, valid)
+        entropy = masked_mean(evaluated.entropies, valid)
         loss = policy_loss + self._value_coef * value_error - self._entropy_coef * entropy
-        record = torch.stack([policy_loss, value_error, entropy, _mean(ratios, valid)])
+        record = torch.stack([policy_loss, value_error, entropy, masked_mean(ratios, valid)])
         return loss, record.detach()
 
 
 _METRICS = ("policy_loss", "value_loss", "entropy", "importance_ratio")
-
-
-def _mean(rows: Tensor, valid: Tensor) -> Tensor:
-    """The mean over the rows that are real; 0 where none is."""
-    return torch.where(valid, rows, 0.0).sum() / valid.sum().clamp(min=1)
