@@ -30,8 +30,7 @@ class ReinforceLearner(Learner):
         gain = (log_probs * (advantages - advantages.mean()) / (advantages.std() + 1e-8)).mean()
         error = (values - torch.tensor(batch.value_targets)).square().mean()
         self.descend(0.5 * error - gain)
-        self.end_update(batch)
-        return Report(self.version, batch.steps, self.lifetime_steps, batch.episodes, {"gain": gain.item()})
+        return self.report(batch, {"gain": gain.item()})
 
 
 def reinforce(env: EnvSpec, seed: int) -> Stream[Report]:

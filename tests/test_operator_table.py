@@ -15,8 +15,9 @@ from pipeflow.rl.batches import Advantages, Report, Trajectories
 from pipeflow.rl.episodes import EpisodeStats
 from pipeflow.rl.fragments import Aggregator, mix_in_replay
 from pipeflow.rl.gradients import Gradients
-from pipeflow.rl.learners.actor_critic import GradientLearner, GradientWorker
+from pipeflow.rl.learners.actor_critic import GradientWorker
 from pipeflow.rl.learners.dqn import DQNLearner
+from pipeflow.rl.learners.gradient_learner import GradientLearner
 from pipeflow.rl.learners.impala import IMPALALearner
 from pipeflow.rl.learners.ppo import PPOLearner
 from pipeflow.rl.losses import normalise_advantages

@@ -14,7 +14,8 @@ from pipeflow.dsl.checks import check_positive
 from pipeflow.rl.batches import Report
 from pipeflow.rl.environments import EnvSpec
 from pipeflow.rl.gradients import Gradients
-from pipeflow.rl.learners.actor_critic import ActorCriticLoss, GradientLearner, GradientWorker
+from pipeflow.rl.learners.actor_critic import ActorCriticLoss, GradientWorker
+from pipeflow.rl.learners.gradient_learner import GradientLearner
 from pipeflow.rl.policies import Activation, PolicySpec
 from pipeflow.rl.returns import gae
 from pipeflow.rl.schedules import annealed

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pipeflow.algorithms.a2c import A2CConfig, learner_of, policy_of, workers_of
 from pipeflow.dsl import Stream, gather_async, reply_weights
 from pipeflow.rl.batches import Report
-from pipeflow.rl.learners.actor_critic import GradientLearner, GradientWorker
+from pipeflow.rl.learners.actor_critic import GradientWorker
+from pipeflow.rl.learners.gradient_learner import GradientLearner
 from pipeflow.rl.returns import gae
 
 __all__ = ["A3CConfig", "a3c", "policy_of"]

@@ -12,7 +12,8 @@ from pipeflow import group_of, take
 from pipeflow.algorithms.a2c import A2CConfig, a2c
 from pipeflow.algorithms.a3c import A3CConfig, a3c
 from pipeflow.lowering.engines.sim import Sim
-from pipeflow.rl.learners.actor_critic import GradientLearner, GradientWorker
+from pipeflow.rl.learners.actor_critic import GradientWorker
+from pipeflow.rl.learners.gradient_learner import GradientLearner
 from pipeflow.rl.learners.learner import Learner
 from pipeflow.semantics.events import Called
 

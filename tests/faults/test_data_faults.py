@@ -77,7 +77,7 @@ def test_fault_05_the_sources_are_part_of_the_item_and_not_of_the_moment() -> No
 
 
 def gradient(values: list[float], steps: int) -> Gradients:
-    return Gradients(np.array(values, np.float32), steps, version=0)
+    return Gradients(np.array(values, np.float32), steps, steps, version=0)
 
 
 def test_fault_07_averaging_gradients_averages_weighted_by_steps() -> None:

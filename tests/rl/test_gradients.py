@@ -15,7 +15,7 @@ from tests.rl.selected_cases import selected
 def gradients(values: list[float] | None, steps: int, version: int = 0, loss: float = 0.0) -> Gradients:
     """Of a worker; None is what stands for the values of one that had no steps."""
     array = np.array([np.nan] if values is None else values, np.float32)
-    return Gradients(array, steps, version, metrics={"policy_loss": loss})
+    return Gradients(array, steps, steps, version, metrics={"policy_loss": loss})
 
 
 @pytest.mark.parametrize("case", selected("weighted_gradient", "AVG-01", "AVG-05"))
@@ -54,6 +54,7 @@ def test_metrics_are_means_over_steps_too_and_the_version_is_the_oldest() -> Non
 def test_statistics_are_merged_once_each() -> None:
     one = Gradients(
         np.zeros(1, np.float32),
+        rows=2,
         steps=2,
         version=0,
         episodes=EpisodeStats(np.array([1.0]), np.array([2])),
@@ -75,7 +76,7 @@ def test_without_any_step_the_mean_is_zero_and_has_none() -> None:
 def test_of_nothing_and_of_different_losses_there_is_no_mean() -> None:
     with pytest.raises(ValueError, match="given no item"):
         Gradients.mean([])
-    other = Gradients(np.zeros(1, np.float32), 1, 0, metrics={"kl": 0.0})
+    other = Gradients(np.zeros(1, np.float32), 1, 1, 0, metrics={"kl": 0.0})
     with pytest.raises(ValueError, match=r"metrics \['policy_loss'\] and \['kl'\] have no mean"):
         Gradients.mean([gradients([1.0], 1), other])
 

@@ -1,4 +1,4 @@
-"""The advantage actor-critic: its loss, the worker that differentiates it, and the learner that applies gradients.
+"""The advantage actor-critic: its loss, and the worker that differentiates it.
 
 Apart from `ppo`, which takes steps of data and descends by itself: here the gradient is an item of the plan, so
 that the plan decides whether gradients are averaged (A2C) or applied as they come (A3C).
@@ -14,10 +14,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pipeflow.rl.batches import Advantages, Report
+from pipeflow.rl.batches import Advantages
 from pipeflow.rl.environments import EnvSpec
 from pipeflow.rl.gradients import Gradients
-from pipeflow.rl.learners.learner import Learner
 from pipeflow.rl.losses import normalise_advantages, value_loss
 from pipeflow.rl.modules import to_tensor
 from pipeflow.rl.policies import ActorCritic, PolicySpec
@@ -106,6 +105,7 @@ class GradientWorker(RolloutWorker):
             metrics = dict.fromkeys(_METRICS, float("nan"))
         return Gradients(
             values=values,
+            rows=batch.steps,
             steps=batch.steps,
             version=batch.version,
             episodes=batch.episodes,
@@ -116,30 +116,3 @@ class GradientWorker(RolloutWorker):
 
 
 _METRICS: tuple[str, ...] = ("policy_loss", "value_loss", "entropy")
-
-
-class GradientLearner(Learner):
-    """A learner that applies gradients which workers of the same policy computed."""
-
-    def apply(self, gradients: Gradients, /) -> Report:
-        """Take one optimiser step; without a step of data there is none, but the update counts."""
-        with torch_threads(self._threads):
-            lr = self.begin_update()
-            norm = float("nan")
-            if gradients.steps:
-                norm = self.descend_along(to_tensor(gradients.values, self._device)).gradient_norm
-        lag = self.version - gradients.version
-        self.end_update(gradients)
-        return Report(
-            version=self.version,
-            steps=gradients.steps,
-            lifetime_steps=self.lifetime_steps,
-            episodes=gradients.episodes,
-            metrics={
-                **gradients.metrics,
-                "grad_norm": norm,
-                "learning_rate": lr,
-                "skipped_updates": self._skipped_updates,
-                "policy_lag": lag,
-            },
-        )

@@ -137,30 +137,23 @@ class APPOLearner(Learner):
 
         epochs = self._epochs if batch.steps else 0
         run_epochs(epochs, shuffled, assess, lambda loss: outcomes.append(self.descend(loss)), None)
-        lag = self.version - batch.version
-        self.end_update(batch)
-        if self.version % self._target_every == 0:
-            self._target.load_state_dict(self.policy.state_dict())
         means = np.full(len(_METRICS), np.nan)
         if records:
             means = np.average(torch.stack(records).cpu().numpy(), axis=0, weights=sizes)
         norms = [outcome.gradient_norm for outcome in outcomes if outcome.applied]
         metrics = dict(zip(_METRICS, means.tolist(), strict=True))
-        report = Report(
-            version=self.version,
-            steps=batch.steps,
-            lifetime_steps=self.lifetime_steps,
-            episodes=batch.episodes,
-            metrics={
+        report = self.report(
+            batch,
+            {
                 **metrics,
                 "kl_coef": self._kl_coef,
                 "grad_norm": float(np.mean(norms)) if norms else float("nan"),
                 "learning_rate": lr,
                 "optimizer_steps": len(norms),
-                "skipped_updates": self._skipped_updates,
-                "policy_lag": lag,
             },
         )
+        if self.version % self._target_every == 0:
+            self._target.load_state_dict(self.policy.state_dict())
         if records:
             self._kl_coef = adapted(self._kl_coef, metrics["approx_kl"], self._kl_target)
         return report

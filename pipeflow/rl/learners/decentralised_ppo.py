@@ -10,20 +10,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from pipeflow.rl.batches import Report, Trajectories
+from pipeflow.rl.batches import Trajectories
 from pipeflow.rl.environments import EnvSpec
 from pipeflow.rl.gradients import Gradients
+from pipeflow.rl.learners.gradient_learner import GradientLearner
 from pipeflow.rl.learners.ppo import METRICS, PPOLearner, Rows
 from pipeflow.rl.minibatches import Minibatch
-from pipeflow.rl.modules import to_tensor
 from pipeflow.rl.policies import PolicySpec
 from pipeflow.rl.rollouts import RolloutWorker
 from pipeflow.rl.schedules import Schedule
 from pipeflow.rl.threads import torch_threads
 
 
-class DecentralisedPPOWorker(PPOLearner):
-    """A rollout worker that learns. The arguments are those of `RolloutWorker` and of `PPOLearner`.
+class DecentralisedPPOWorker(PPOLearner, GradientLearner):
+    """A rollout worker that learns, and applies the mean of all workers' gradients.
+
+    The arguments are those of `RolloutWorker` and of `PPOLearner`.
 
     All workers have one seed, of which each derives streams of its own for whatever may differ between them.
     """
@@ -65,7 +67,7 @@ class DecentralisedPPOWorker(PPOLearner):
         return self._rollouts.sample()
 
     def gradients(self, minibatch: Minibatch, /) -> Gradients:
-        """The gradient of PPO's mean loss over the rows; zero, with no steps, where there is no row."""
+        """The gradient of PPO's mean loss over the rows; zero where there is no row."""
         rows = minibatch.rows
         parameters = list(self.policy.parameters())
         if rows.steps:
@@ -78,34 +80,11 @@ class DecentralisedPPOWorker(PPOLearner):
             metrics = dict.fromkeys(METRICS, float("nan"))
         return Gradients(
             values=values,
-            steps=rows.steps,
+            rows=rows.steps,
+            steps=minibatch.new_steps,
             version=self.version,
             episodes=minibatch.episodes,
             metrics=metrics,
-            new_steps=minibatch.new_steps,
-        )
-
-    def apply(self, gradients: Gradients, /) -> Report:
-        """Take the optimiser step that all workers take, with the mean of their gradients."""
-        with torch_threads(self._threads):
-            lr = self.begin_update()
-            norm = float("nan")
-            if gradients.steps:
-                norm = self.descend_along(to_tensor(gradients.values, self._device)).gradient_norm
-        lag = self.version - gradients.version
-        self.count_update(gradients.first_seen)
-        return Report(
-            version=self.version,
-            steps=gradients.first_seen,
-            lifetime_steps=self.lifetime_steps,
-            episodes=gradients.episodes,
-            metrics={
-                **gradients.metrics,
-                "grad_norm": norm,
-                "learning_rate": lr,
-                "skipped_updates": self._skipped_updates,
-                "policy_lag": lag,
-            },
         )
 
     def close(self) -> None:

@@ -174,21 +174,8 @@ class IMPALALearner(Learner):
             lr = self.begin_update()
             loss, metrics = self._loss(batch)
             outcome = self.descend(loss)
-        lag = self.version - batch.version
-        self.end_update(batch)
-        return Report(
-            version=self.version,
-            steps=batch.steps,
-            lifetime_steps=self.lifetime_steps,
-            episodes=batch.episodes,
-            metrics={
-                **dict(zip(_METRICS, metrics.tolist(), strict=True)),
-                "grad_norm": outcome.gradient_norm,
-                "learning_rate": lr,
-                "skipped_updates": self._skipped_updates,
-                "policy_lag": lag,
-            },
-        )
+        named = dict(zip(_METRICS, metrics.tolist(), strict=True))
+        return self.report(batch, {**named, "grad_norm": outcome.gradient_norm, "learning_rate": lr})
 
     def _loss(self, batch: Trajectories) -> tuple[Tensor, Tensor]:
         """The loss, and a vector of the quantities named in _METRICS."""

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from typing_extensions import TypeVar
 
-from pipeflow.rl.batches import Weights, merged_moments
+from pipeflow.rl.batches import Report, Weights, merged_moments
+from pipeflow.rl.episodes import EpisodeStats
 from pipeflow.rl.modules import ModuleDescription, PortableModule
 from pipeflow.rl.policies import ActorCritic
 from pipeflow.rl.running_moments import Moments
@@ -37,6 +38,16 @@ _ADAM_EPSILON = 1e-5  # Huang et al., "The 37 Implementation Details of PPO" (20
 
 class TrainedOn(Protocol):
     """What an update needs to know of its batch when it ends."""
+
+    @property
+    def version(self) -> int:
+        """Of the weights that it was made with."""
+        ...
+
+    @property
+    def episodes(self) -> EpisodeStats:
+        """Those that finished in it."""
+        ...
 
     @property
     def steps(self) -> int:
@@ -238,6 +249,22 @@ class Learner(Generic[Module]):
         if not outcome.applied:
             self._skipped_updates += 1
         return outcome
+
+    def report(self, batch: TrainedOn, metrics: Mapping[str, float]) -> Report:
+        """End the update on a batch, and say what it did.
+
+        metrics: what was measured, to which this adds `skipped_updates`, optimiser steps skipped so far, and
+        `policy_lag`, how many versions the weights of the batch were behind.
+        """
+        lag = self.version - batch.version
+        self.end_update(batch)
+        return Report(
+            version=self.version,
+            steps=batch.steps,
+            lifetime_steps=self.lifetime_steps,
+            episodes=batch.episodes,
+            metrics={**metrics, "skipped_updates": self._skipped_updates, "policy_lag": lag},
+        )
 
     def end_update(self, batch: TrainedOn) -> None:
         """Count the update, and take in the statistics that came with its batch."""

@@ -135,20 +135,13 @@ class PPOLearner(Learner):
         optimizer_steps: int,
         complete_epochs: int,
     ) -> Report:
-        lag = self.version - batch.version
-        self.end_update(batch)
-        return Report(
-            version=self.version,
-            steps=batch.steps,
-            lifetime_steps=self.lifetime_steps,
-            episodes=batch.episodes,
-            metrics={
+        return self.report(
+            batch,
+            {
                 **losses,
                 "learning_rate": lr,
                 "optimizer_steps": optimizer_steps,
                 "complete_epochs": complete_epochs,
-                "skipped_updates": self._skipped_updates,
-                "policy_lag": lag,
             },
         )
 

@@ -12,7 +12,8 @@ import torch
 from pipeflow.rl.batches import Advantages
 from pipeflow.rl.environments import EnvSpec
 from pipeflow.rl.gradients import Gradients
-from pipeflow.rl.learners.actor_critic import ActorCriticLoss, GradientLearner, GradientWorker
+from pipeflow.rl.learners.actor_critic import ActorCriticLoss, GradientWorker
+from pipeflow.rl.learners.gradient_learner import GradientLearner
 from pipeflow.rl.modules import to_tensor
 from pipeflow.rl.policies import PolicySpec
 from pipeflow.rl.recurrent import MemoryKind
@@ -131,7 +132,7 @@ def test_without_rows_nothing_is_learnt_but_the_update_counts() -> None:
 def test_a_gradient_of_nan_is_skipped_and_counted() -> None:
     trained = learner()
     before = trained.weights().parameters
-    broken = Gradients(np.full(worker(0).gradients(rows(0)).values.shape, np.nan, np.float32), 64, 0)
+    broken = Gradients(np.full(worker(0).gradients(rows(0)).values.shape, np.nan, np.float32), 64, 64, 0)
     assert trained.apply(broken).metrics["skipped_updates"] == 1
     for name, array in trained.weights().parameters.items():
         np.testing.assert_array_equal(array, before[name])
