@@ -254,6 +254,13 @@ class Executor:
         """The item as an argument of a call: by reference where it is remote; only a list is read for it."""
         return item.argument if item.parts is None else self.value(item)
 
+    # `Any`: a host's methods differ in their arguments.
+    def feeding(self, item: Item) -> tuple[Callable[..., Answer], tuple[Any, ...]]:
+        """The host's method that gives a program this item, and its arguments behind the program's key."""
+        if item.parts is None:
+            return Host.feed, (item.argument,)
+        return Host.feed_list, tuple(self.argument(part) for part in item.parts)
+
     def delivered(self, item: Item) -> object:
         """The item as its stream's type says: together with its source where the stream is `Sourced`."""
         value = self.value(item)

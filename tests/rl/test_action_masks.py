@@ -17,7 +17,8 @@ from pipeflow.rl.distributions import Categorical, MultiCategorical, masked
 from pipeflow.rl.environments import EnvSpec, VectorEnvironment
 from pipeflow.rl.evaluation import evaluate
 from pipeflow.rl.learners.ppo import PPOLearner
-from pipeflow.rl.policies import PolicySpec, to_tensor
+from pipeflow.rl.modules import to_tensor
+from pipeflow.rl.policies import PolicySpec
 from pipeflow.rl.policy import StateArray
 from pipeflow.rl.returns import gae
 from pipeflow.rl.rollouts import RolloutWorker

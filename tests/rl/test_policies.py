@@ -14,7 +14,8 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from pipeflow.rl.batches import ObservationArray
-from pipeflow.rl.policies import Activation, ActorCritic, PolicySpec, to_tensor
+from pipeflow.rl.modules import to_tensor
+from pipeflow.rl.policies import Activation, ActorCritic, PolicySpec
 from pipeflow.rl.policy import StateArray
 from pipeflow.rl.spaces import action_codec, observation_codec
 

@@ -15,7 +15,8 @@ from typing_extensions import override
 from pipeflow.rl.batches import Trajectories
 from pipeflow.rl.environments import EnvSpec, VectorEnvironment
 from pipeflow.rl.learners.ppo import PPOLearner
-from pipeflow.rl.policies import ActorCritic, PolicySpec, to_tensor
+from pipeflow.rl.modules import to_tensor
+from pipeflow.rl.policies import ActorCritic, PolicySpec
 from pipeflow.rl.recurrent import Memory, Padding, state_width
 from pipeflow.rl.returns import gae
 from pipeflow.rl.rollouts import RolloutWorker

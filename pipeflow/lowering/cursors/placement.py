@@ -110,11 +110,8 @@ class PlaceCursor(OneInputCursor):
 
     def _feed(self, item: Item) -> None:
         least = min(range(len(self._load)), key=lambda actor: (self._load[actor], self._had[actor]))
-        if item.parts is None:
-            self._submit(least, item, Host.feed, item.argument)
-        else:
-            parts = (self.executor.argument(part) for part in item.parts)
-            self._submit(least, item, Host.feed_list, *parts)
+        method, arguments = self.executor.feeding(item)
+        self._submit(least, item, method, *arguments)
         self._had[least] += 1
 
     def _submit(self, actor: int, item: Item | None, method: Callable[..., Answer], *args: object) -> None:

@@ -140,11 +140,9 @@ class FedShard(Shard):
         self.wanted = False
         if found.origins:
             self._submit(Host.feed, self._executor.delivered(found), given=found)
-        elif found.parts is None:
-            self._submit(Host.feed, found.argument, given=found)
         else:
-            parts = (self._executor.argument(part) for part in found.parts)
-            self._submit(Host.feed_list, *parts, given=found)
+            method, arguments = self._executor.feeding(found)
+            self._submit(method, *arguments, given=found)
 
     @override
     def head(self) -> Item | Signal:
