@@ -10,12 +10,11 @@ import pytest
 
 from pipeflow import group_of, take
 from pipeflow.algorithms.apex import ApexConfig, apex, policy_of
-from pipeflow.rl.evaluation import evaluate
 from pipeflow.rl.exploration import EpsilonGreedyWorker
-from pipeflow.rl.learners.dqn import DQNLearner
 from pipeflow.rl.replay import ReplayBuffer
 from pipeflow.rl.replay_batches import TDReport
 from pipeflow.testing import check_laws
+from tests.algorithms.solving import best_return
 
 SMALL = ApexConfig(
     workers=2,
@@ -132,19 +131,7 @@ def test_a_configuration_that_cannot_work_is_refused(field: str, value: float, w
 
 
 def solve_cartpole(config: ApexConfig, engine: Literal["inline", "ray"], steps: int) -> float:
-    """Mean return of 20 greedy episodes after `steps` environment steps at most, or as soon as it is solved."""
-    plan = apex(config)
-    learner = group_of(plan, DQNLearner)
-    best, looked = 0.0, 0
-    with plan.until(lambda report: report.lifetime_steps >= steps).run(engine) as run:
-        for report in run:
-            if report.lifetime_steps >= looked + 5000:
-                looked = report.lifetime_steps
-                weights = run.ask(learner, DQNLearner.weights)[0]
-                best = evaluate(config.env, policy_of(config), weights, 20, seed=100).mean_return
-                if best >= 475:
-                    break
-    return best
+    return best_return(apex(config), config.env, policy_of(config), engine, steps)
 
 
 # Threshold: gymnasium's own for CartPole-v1, 475.

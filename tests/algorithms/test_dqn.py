@@ -10,11 +10,11 @@ import pytest
 
 from pipeflow import group_of, take
 from pipeflow.algorithms.dqn import DQNConfig, dqn, policy_of
-from pipeflow.rl.evaluation import evaluate
-from pipeflow.rl.learners.dqn import DQNLearner
 from pipeflow.rl.replay import ReplayBuffer
 from pipeflow.rl.replay_batches import TDReport
 from pipeflow.testing import check_laws
+from tests.algorithms.compared import assert_identical
+from tests.algorithms.solving import best_return
 
 SMALL = DQNConfig(
     workers=2,
@@ -34,20 +34,6 @@ FULL = replace(SMALL, double=True, dueling=True, n_step=3, prioritised=True)
 
 def reports(config: DQNConfig, engine: Literal["inline", "ray"], count: int) -> list[TDReport]:
     return list((dqn(config) | take(count)).run(engine))
-
-
-def assert_identical(first: list[TDReport], second: list[TDReport]) -> None:
-    assert len(first) == len(second) > 0
-    for one, other in zip(first, second, strict=True):
-        assert (one.version, one.steps, one.lifetime_steps) == (
-            other.version,
-            other.steps,
-            other.lifetime_steps,
-        )
-        assert dict(one.metrics) == dict(other.metrics)
-        np.testing.assert_array_equal(one.episodes.returns, other.episodes.returns)
-        np.testing.assert_array_equal(one.priorities.indices, other.priorities.indices)
-        np.testing.assert_array_equal(one.priorities.priorities, other.priorities.priorities)
 
 
 def test_the_plan_reads_as_in_the_paper() -> None:
@@ -146,19 +132,7 @@ def test_a_configuration_that_cannot_work_is_refused(field: str, value: float, w
 
 
 def solve_cartpole(config: DQNConfig, engine: Literal["inline", "ray"], steps: int) -> float:
-    """Mean return of 20 greedy episodes after `steps` environment steps at most, or as soon as it is solved."""
-    plan = dqn(config)
-    learner = group_of(plan, DQNLearner)
-    best, looked = 0.0, 0
-    with plan.until(lambda report: report.lifetime_steps >= steps).run(engine) as run:
-        for report in run:
-            if report.lifetime_steps >= looked + 5000:
-                looked = report.lifetime_steps
-                weights = run.ask(learner, DQNLearner.weights)[0]
-                best = evaluate(config.env, policy_of(config), weights, 20, seed=100).mean_return
-                if best >= 475:
-                    break
-    return best
+    return best_return(dqn(config), config.env, policy_of(config), engine, steps)
 
 
 # Threshold: gymnasium's own for CartPole-v1, 475. Budget: 50,000 steps, at which the SB3 zoo's DQN has 500.

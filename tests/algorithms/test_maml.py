@@ -21,6 +21,7 @@ from pipeflow.rl.meta.point_navigation import POINT_NAVIGATION
 from pipeflow.rl.meta.worker import MAMLWorker
 from pipeflow.testing import check_laws, policy_lag_at_most
 from scripts.count_plan_lines import RLLIB_FLOW, count_lines
+from tests.algorithms.compared import assert_identical
 
 TINY = MAMLConfig(
     env=EnvSpec(POINT_NAVIGATION, {"horizon": 5}),
@@ -55,18 +56,6 @@ def joint_training(config: MAMLConfig) -> Stream[Report]:
 
 def reports(config: MAMLConfig, engine: Literal["inline", "ray"] | Engine, count: int) -> list[Report]:
     return list((maml(config) | take(count)).run(engine))
-
-
-def assert_identical(first: list[Report], second: list[Report]) -> None:
-    assert len(first) == len(second) > 0
-    for one, other in zip(first, second, strict=True):
-        assert (one.version, one.steps, one.lifetime_steps) == (
-            other.version,
-            other.steps,
-            other.lifetime_steps,
-        )
-        assert dict(one.metrics) == pytest.approx(dict(other.metrics), rel=0, abs=0, nan_ok=True)
-        np.testing.assert_array_equal(one.episodes.returns, other.episodes.returns)
 
 
 def trained(plan: Stream[Report], steps: int) -> Weights:

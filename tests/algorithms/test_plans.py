@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +14,8 @@ from pipeflow import take
 from pipeflow.algorithms.catalogue import CATALOGUE, entry_of
 from pipeflow.cli.learners import Learners
 from pipeflow.lowering.engines.sim import Sim
-from pipeflow.rl.batches import Report
 from pipeflow.testing import check_laws
+from tests.algorithms.compared import assert_identical
 from tests.algorithms.small import SMALL, small_plan
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -25,15 +24,6 @@ SYNCHRONOUS = ("a2c", "ppo", "ddppo", "dqn", "maml", "two-trainers")
 
 each_name = pytest.mark.parametrize("name", [entry.name for entry in CATALOGUE])
 each_synchronous = pytest.mark.parametrize("name", SYNCHRONOUS)
-
-
-def assert_same(first: Sequence[Report], second: Sequence[Report]) -> None:
-    assert len(first) == len(second) > 0
-    for one, other in zip(first, second, strict=True):
-        counted = (one.version, one.steps, one.lifetime_steps)
-        assert counted == (other.version, other.steps, other.lifetime_steps)
-        assert dict(one.metrics) == pytest.approx(dict(other.metrics), rel=0, abs=0, nan_ok=True)
-        np.testing.assert_array_equal(one.episodes.returns, other.episodes.returns)
 
 
 @each_name
@@ -57,7 +47,7 @@ def test_reports_say_how_far_the_run_is(name: str) -> None:
 @each_synchronous
 def test_law_23_the_simulation_gives_the_reports_of_a_run_in_one_process(name: str) -> None:
     plan = small_plan(name) | take(4)
-    assert_same(list(plan.run()), list(plan.run(Sim(seed=7))))
+    assert_identical(list(plan.run()), list(plan.run(Sim(seed=7))))
 
 
 @each_name
@@ -68,7 +58,7 @@ def test_law_22_a_resumed_run_gives_the_reports_of_the_unbroken_one(name: str) -
         checkpoint = run.checkpoint()
         rest = list(run)
     assert len(first) + len(rest) == 5
-    assert_same(list(plan.run(resume=checkpoint)), rest)
+    assert_identical(list(plan.run(resume=checkpoint)), rest)
 
 
 @pytest.mark.ray
@@ -79,7 +69,7 @@ def test_the_same_plan_runs_on_ray(name: str) -> None:
     reports = list(plan.run("ray"))
     assert len(reports) == 3
     if name in SYNCHRONOUS:
-        assert_same(reports, list(plan.run()))
+        assert_identical(reports, list(plan.run()))
 
 
 @each_name

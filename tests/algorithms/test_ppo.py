@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal
 
-import numpy as np
 import pytest
 
 from pipeflow import group_of, take
@@ -17,6 +16,7 @@ from pipeflow.rl.learners.ppo import PPOLearner
 from pipeflow.rl.policies import PolicySpec
 from pipeflow.rl.recurrent import MemoryKind
 from pipeflow.testing import check_laws, policy_lag_at_most
+from tests.algorithms.compared import assert_identical
 from tests.rl.partial_environments import Positions, Recall
 
 SMALL = PPOConfig(num_envs=4, fragment_length=64, minibatch_size=128, epochs=2, seed=3)
@@ -24,18 +24,6 @@ SMALL = PPOConfig(num_envs=4, fragment_length=64, minibatch_size=128, epochs=2, 
 
 def reports(config: PPOConfig, engine: Literal["inline", "ray"], count: int) -> list[Report]:
     return list((ppo(config) | take(count)).run(engine))
-
-
-def assert_identical(first: list[Report], second: list[Report]) -> None:
-    assert len(first) == len(second) > 0
-    for one, other in zip(first, second, strict=True):
-        assert (one.version, one.steps, one.lifetime_steps) == (
-            other.version,
-            other.steps,
-            other.lifetime_steps,
-        )
-        assert dict(one.metrics) == pytest.approx(dict(other.metrics), rel=0, abs=0, nan_ok=True)
-        np.testing.assert_array_equal(one.episodes.returns, other.episodes.returns)
 
 
 def test_the_plan_reads_as_in_the_paper() -> None:

@@ -12,11 +12,7 @@ from typing import Any
 import pytest
 
 from pipeflow.dsl import (
-    Ended,
-    NotReady,
     PlanError,
-    Sourced,
-    Stage,
     actors,
     batch,
     buffer,
@@ -44,81 +40,21 @@ from pipeflow.dsl import (
     until,
     update_target,
 )
+from tests.dsl.domain import (
+    Learner,
+    Quiet,
+    RemoteWorker,
+    Targeted,
+    Trajectories,
+    Worker,
+    advantages,
+    counted,
+    of_source,
+    report,
+    steps_of,
+)
 
 HERE = r"tests/dsl/test_checks.py:\d+"
-
-
-class Trajectories:
-    pass
-
-
-class Advantages:
-    @property
-    def steps(self) -> int:
-        return 1
-
-    @classmethod
-    def concatenate(cls, items: list[Advantages], /) -> Advantages:
-        return items[0]
-
-
-class Worker:
-    def sample(self) -> Trajectories | NotReady | Ended:
-        return Trajectories()
-
-    def score(self, item: Trajectories) -> Advantages:
-        return Advantages()
-
-    def set_weights(self, weights: int, /) -> None:
-        pass
-
-
-class RemoteWorker(Worker):
-    pass
-
-
-class Learner:
-    def update(self, item: Advantages) -> float:
-        return 0.0
-
-    def weights(self) -> int:
-        return 0
-
-
-class Targeted:
-    def update_target(self) -> None:
-        pass
-
-
-class Quiet:
-    pass
-
-
-class Counted:
-    """Its steps are made where no annotation says so."""
-
-    def __init__(self, item: Trajectories) -> None:
-        self.steps = 1
-
-
-def counted(item: Trajectories) -> Counted:
-    return Counted(item)
-
-
-def advantages(item: Trajectories) -> Advantages:
-    return Advantages()
-
-
-def steps_of(item: Advantages) -> int:
-    return item.steps
-
-
-def report(item: Advantages) -> float:
-    return 0.0
-
-
-def of_source(item: Sourced[Trajectories, Worker]) -> Trajectories:
-    return item.item
 
 
 TARGETED = actors(Targeted, 1)
@@ -415,138 +351,3 @@ def test_nothing_may_follow_a_union_of_drained_branches_alone() -> None:
     with pytest.raises(PlanError, match="would never get an item, since & "):
         _ = drained | abs
     assert list(((drained & from_items([-3])) | abs).run()) == [3]
-
-
-# Linearity (law 26)
-
-
-def test_a_stream_that_feeds_two_places_is_refused_with_both() -> None:
-    items = stream()
-    with pytest.raises(PlanError) as caught:
-        _ = (items | advantages) & (items | batch(2))
-    assert re.fullmatch(
-        rf"gather_sync\(\) \({HERE}\) is used twice, by advantages \({HERE}\) and by batch\(2\) \({HERE}\); a "
-        r"stream feeds one place: share its items with .fork\(n, buffer=...\), or make an independent stream with "
-        "a second produce",
-        str(caught.value),
-    )
-
-
-TWICE: list[tuple[str, Callable[[], Any]]] = [
-    ("both sides of a union", lambda: (lambda s: s & s)(from_items([1]))),
-    ("a union and one of its branches", lambda: (lambda s, t: (s & t) & s)(from_items([1]), from_items([2]))),
-    ("a shared source far up", lambda: (lambda s: (s | abs | abs) & (s | repr))(from_items([1]))),
-    ("a fork and a stage beside it", lambda: (lambda s: (s | abs) & s.fork(1, buffer=1)[0])(from_items([1]))),
-    ("both sides of a pair", lambda: (lambda s: s.zip(s))(from_items([1]))),
-    ("a pair and a union", lambda: (lambda s: (s | abs).zip(from_items([1])) & s)(from_items([1]))),
-    ("two forks", lambda: (lambda s: s.fork(1, buffer=1)[0] & s.fork(1, buffer=1)[0])(from_items([1]))),
-    ("an end of a fork", lambda: (lambda ends: ends[0] & ends[0])(from_items([1]).fork(2, buffer=1))),
-    (
-        "an end of a fork under two names",
-        lambda: (lambda ends: ends[0].named("a") & ends[0].named("b"))(from_items([1]).fork(2, buffer=1)),
-    ),
-    ("a stage under two names", lambda: (lambda s: s.named("a") & s.named("b"))(from_items([1]) | abs)),
-]
-
-
-@pytest.mark.parametrize("twice", [pytest.param(make, id=name) for name, make in TWICE])
-def test_a_stream_is_used_once_wherever_the_second_use_is(twice: Callable[[], Any]) -> None:
-    with pytest.raises(PlanError, match="used twice"):
-        twice()
-
-
-def test_shards_that_feed_two_places_are_refused_when_the_plan_runs() -> None:
-    shards = samples()
-    plan = (shards | gather_sync()) & (samples() | gather_sync())
-    plan.run().close()
-    twice = ((shards | advantages) & (shards | advantages)) | gather_sync()
-    with pytest.raises(PlanError, match="is used twice"):
-        twice.run()
-
-
-def test_what_may_be_used_twice() -> None:
-    """Operators, actors, functions, and the ends of a fork one each."""
-    pairs, workers = batch(2), actors(Worker, 1)
-    left, right = from_items([1]).fork(2, buffer=1)
-    assert ((left | pairs) & (right | pairs)).explain()
-    twice = (workers.produce(Worker.sample) | gather_sync()) & (
-        workers.produce(Worker.sample) | gather_async()
-    )
-    assert twice.explain()
-
-
-# What stands on the right of | and &
-
-
-def makes_a_stage() -> Stage[Any, Any]:
-    return stage(abs)
-
-
-async def coroutine(item: object) -> object:
-    return item
-
-
-MISPLACED: list[tuple[str, Callable[[], object], str]] = [
-    (
-        "a class",
-        lambda: stream() | Learner,
-        r"the class Learner stands on the right of \| ; a class is no stage",
-    ),
-    ("a number", lambda: stream() | 3, "3 is no stage: it is neither an operator nor a function of one item"),
-    ("not called", lambda: stream() | take, r"take makes a stage and was not called: write take\(...\)"),
-    ("not called, generic", lambda: stream() | flat_map, "flat_map makes a stage and was not called"),
-    ("not called, own", lambda: stream() | makes_a_stage, "makes_a_stage makes a stage and was not called"),
-    (
-        "a coroutine",
-        lambda: stream() | coroutine,
-        "coroutine is a coroutine function; a stage is a plain function",
-    ),
-    (
-        "gathered twice",
-        lambda: stream() | gather_sync(),
-        "<Gather gather_sync.*> takes a ParallelStream, but <Stream",
-    ),
-    (
-        "not gathered",
-        lambda: samples() | tap(print),
-        "<Tap tap.*> takes a Stream, but <ParallelStream.*gather it first",
-    ),
-    (
-        "no brackets",
-        lambda: stream() | take(1) & take(2),  # type: ignore[operator]
-        "& binds tighter than |, so each branch of a union stands in",
-    ),
-    ("starts without a stream", lambda: take(1) | abs, "a chain starts with a stream"),  # type: ignore[operator]
-    ("a function first", lambda: abs | take(1), "a chain starts with a stream"),  # type: ignore[operator]
-    ("stage and gather", lambda: stage(abs) | gather_sync(), "acts on a stream, and <Stage abs> is none"),  # type: ignore[operator]
-    ("union of kinds", lambda: stream() & samples(), "gather the shards first, or join two parallel streams"),
-    ("union of kinds, turned", lambda: samples() & stream(), "gather the shards first, or join two parallel"),
-    ("union with a function", lambda: stream() & abs, r"& joins two streams; did you mean \| \?"),
-    ("a pair with shards", lambda: stream().zip(samples()), "zip takes another Stream, not <ParallelStream"),
-    (
-        "a pair with a function",
-        lambda: stream().zip(abs),
-        "zip takes another Stream, not <built-in function abs>",
-    ),
-    (
-        "shards scattered",
-        lambda: samples() | WORKERS.scatter(),
-        "takes a Stream, but <ParallelStream.*gather it",
-    ),
-    ("shards of a stream", lambda: stream() | select_shards(0), "takes a ParallelStream, but <Stream"),
-    (
-        "weights of steps",
-        lambda: ((stream() | advantages) & (stream() | advantages)).by_steps(1),
-        "by_steps has 1 weights for 2 branches",
-    ),
-    ("weights", lambda: (stream() & stream()).round_robin(1), "round_robin has 1 weights for 2 branches"),
-    ("truth", lambda: stream() and stream(), "a stream has no truth value; join streams with &"),
-    ("iterated", lambda: list(stream()), r"is a description and cannot be iterated; iterate over .run"),
-    ("shards iterated", lambda: list(samples()), "cannot be iterated; gather it first"),
-]
-
-
-@pytest.mark.parametrize(("broken", "message"), [pytest.param(*row, id=name) for name, *row in MISPLACED])
-def test_what_is_in_the_wrong_place_is_told_what_to_write(broken: Callable[[], object], message: str) -> None:
-    with pytest.raises(PlanError, match=f"^{HERE}: .*{message}"):
-        broken()
