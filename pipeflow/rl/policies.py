@@ -28,8 +28,7 @@ from pipeflow.rl.distributions import (
     masked,
 )
 from pipeflow.rl.environments import EnvSpec
-from pipeflow.rl.modules import PortableModule
-from pipeflow.rl.modules import to_tensor
+from pipeflow.rl.modules import PortableModule, to_tensor
 from pipeflow.rl.networks import Activation as Activation
 from pipeflow.rl.networks import image_network, initialise_orthogonally, numpy_layer, perceptron
 from pipeflow.rl.policy import Acted, StateArray
