@@ -20,6 +20,7 @@ from pipeflow.algorithms.maml import MAMLConfig
 from pipeflow.algorithms.ppo import PPOConfig
 from pipeflow.algorithms.two_trainers import TwoTrainersConfig
 from pipeflow.rl.environments import EnvSpec
+from pipeflow.rl.image_tasks import GRID_BREAKOUT
 
 SEEDS = (1, 2, 3)
 EngineName = Literal["inline", "ray"]
@@ -98,6 +99,14 @@ _LUNAR = PPOConfig(
 _PENDULUM = PPOConfig(
     env=EnvSpec("InvertedDoublePendulum-v5"), normalise_observations=True, normalise_rewards=True
 )
+_BREAKOUT = IMPALAConfig(
+    env=EnvSpec(GRID_BREAKOUT, {"max_steps": 500}),
+    lr=5e-4,
+    anneal_steps=None,
+    entropy_coef=0.03,
+    normalise_advantages=False,
+    normalise_rewards=False,
+)
 _ACROBOT = PPOConfig(env=EnvSpec("Acrobot-v1"), normalise_observations=True)
 
 CASES: tuple[Case, ...] = (
@@ -128,6 +137,13 @@ CASES: tuple[Case, ...] = (
         "IMPALA CartPole-v1", "impala", IMPALAConfig(), {"inline": 300_000, "ray": 300_000}, 450.0,
         _NEARLY,
     ),
+    *(
+        replace(case, stop=False)
+        for case in _on_both(
+            "IMPALA GridBreakout", "impala", _BREAKOUT, {"inline": 150_000, "ray": 150_000}, 5.0,
+            "clearly learns: random is about 0.3",
+        )
+    ),
     *_on_both(
         "APPO CartPole-v1", "appo", APPOConfig(), {"inline": 300_000, "ray": 300_000}, 450.0, _NEARLY
     ),
@@ -136,7 +152,7 @@ CASES: tuple[Case, ...] = (
         f"{_SOLVED}; SB3 zoo DQN 500 at 50k",
     ),
     *_on_both(
-        "Ape-X CartPole-v1", "apex", ApexConfig(), {"inline": 100_000, "ray": 100_000}, 475.0, _SOLVED
+        "Ape-X CartPole-v1", "apex", ApexConfig(), {"inline": 200_000, "ray": 200_000}, 475.0, _SOLVED
     ),
     *_on_both(
         "MAML 2D navigation", "maml", MAMLConfig(), {"inline": 1_200_000, "ray": 1_200_000}, -1.1,

@@ -17,6 +17,7 @@ from pipeflow.rl.gradients import Gradients
 from pipeflow.rl.learners.actor_critic import ActorCriticLoss, GradientWorker
 from pipeflow.rl.learners.gradient_learner import GradientLearner
 from pipeflow.rl.policies import Activation, PolicySpec
+from pipeflow.rl.recurrent import MemoryKind
 from pipeflow.rl.returns import gae
 from pipeflow.rl.schedules import annealed
 
@@ -55,6 +56,10 @@ class A2CConfig:
     """Nonlinearity between them."""
     shared_trunk: bool = False
     """Whether policy and value share their hidden layers."""
+    memory: MemoryKind = "none"
+    """Recurrent layer behind the hidden layers, for environments that show a part of their state."""
+    memory_size: int = 64
+    """Units of it."""
     normalise_observations: bool = False
     """Scale observations by running statistics, which travel with the weights."""
     normalise_rewards: bool = True
@@ -67,7 +72,7 @@ class A2CConfig:
     """Threads that torch computes with in every actor."""
 
     def __post_init__(self) -> None:
-        for name in ("workers", "num_envs", "fragment_length", "threads"):
+        for name in ("workers", "num_envs", "fragment_length", "memory_size", "threads"):
             check_positive(getattr(self, name), name)
 
 
@@ -106,8 +111,9 @@ def learner_of(config: A2CConfig) -> Actors[GradientLearner]:
 def policy_of(config: A2CConfig) -> PolicySpec:
     """The policy that the plan trains; an evaluation of its weights needs the same."""
     return PolicySpec.for_env(
-        config.env, hidden=config.hidden, activation=config.activation, shared_trunk=config.shared_trunk
-    )
+        config.env, hidden=config.hidden, activation=config.activation, shared_trunk=config.shared_trunk,
+        memory=config.memory, memory_size=config.memory_size,
+    )  # fmt: skip
 
 
 def _loss(config: A2CConfig) -> ActorCriticLoss:

@@ -1,8 +1,9 @@
 """A game of images that is learnt within minutes on one core: Breakout on a grid of 10 by 10 cells.
 
-Apart from the tests and the benchmarks, which both train on it. It is in the manner of MinAtar (Young and Tian,
-"MinAtar: An Atari-Inspired Testbed for Thorough and Reproducible Reinforcement Learning Experiments", 2019), whose
-Breakout has the same grid and channels; the rules are this module's own, so returns are not comparable.
+Registered with gymnasium as `GRID_BREAKOUT`. Apart from the tests and the benchmarks, which both train on it. It
+is in the manner of MinAtar (Young and Tian, "MinAtar: An Atari-Inspired Testbed for Thorough and Reproducible
+Reinforcement Learning Experiments", 2019), whose Breakout has the same grid and channels; the rules are this
+module's own, so returns are not comparable.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 from typing_extensions import override
+
+GRID_BREAKOUT = f"{__name__}:pipeflow/GridBreakout-v0"
+"""The id of `GridBreakout`, with the module that registers it."""
 
 _SIZE = 10
 _BRICK_ROWS = slice(1, 4)
@@ -107,3 +111,6 @@ def _all_bricks() -> NDArray[np.bool_]:
     bricks = np.zeros((_SIZE, _SIZE), np.bool_)
     bricks[_BRICK_ROWS] = True
     return bricks
+
+
+gymnasium.register(id=GRID_BREAKOUT.partition(":")[2], entry_point=f"{__name__}:GridBreakout")

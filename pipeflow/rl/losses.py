@@ -6,8 +6,6 @@ hand. `log_ratio` is everywhere log pi_new(a|s) - log pi_old(a|s), per row.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 from torch import Tensor
 
@@ -89,32 +87,6 @@ def normalise_advantages(advantages: Tensor, mask: Tensor | None = None, epsilon
     centred = (wide - mean) * weights
     deviation = (centred.square().sum() / count).sqrt()
     return (centred / (deviation + epsilon)).to(advantages.dtype)
-
-
-def weighted_mean_gradients(gradients: Sequence[Tensor | None], sizes: Sequence[int]) -> Tensor:
-    """The gradient of the mean over all samples, from the mean gradients of shards of different sizes.
-
-    gradients: one tensor a shard, equally shaped; whatever stands for a shard without samples is not read.
-    sizes: number of samples of each shard.
-    Raises ValueError if there is no sample at all, or if a shard with samples has no gradient.
-    """
-    total = sum(sizes)
-    if total <= 0:
-        raise ValueError(
-            f"there is no sample in any of {len(sizes)} shards, so there is no mean gradient; skip the update"
-        )
-    mean: Tensor | None = None
-    for shard, (gradient, size) in enumerate(zip(gradients, sizes, strict=True)):
-        if size == 0:
-            continue
-        if gradient is None:
-            raise ValueError(
-                f"shard {shard} has {size} samples but no gradient; give None for empty shards only"
-            )
-        share = gradient * (size / total)
-        mean = share if mean is None else mean + share
-    assert mean is not None  # total > 0: some shard had samples
-    return mean
 
 
 def explained_variance(values: Tensor, targets: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Memory of policies: a recurrent layer over fragments with ends of episodes in them, and over rows of sequences.
+"""Memory of policies: a recurrent layer, and how the rows of sequences stand side by side for it.
 
 Apart from the policies, which put it between their hidden layers and their heads, and from `acting`, which takes
 single steps of the same layers in numpy. A recurrent state is one array [N, S] whatever the layer keeps, zeros
@@ -36,24 +36,18 @@ class Memory(nn.Module):
         self.layer: nn.LSTM | nn.GRU = nn.LSTM(width, size) if kind == "lstm" else nn.GRU(width, size)
 
     @override
-    def forward(
-        self, features: Tensor, state: Tensor, restarts: Tensor | None = None
-    ) -> tuple[Tensor, Tensor]:
+    def forward(self, features: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         """What is remembered at each step, [T, N, size], and the state [N, S] after the last.
 
-        features: [T, N, width]. state: [N, S], before the first step. restarts: [T, N] bool, where the state is
-        zeroed before the step; None for nowhere.
+        features: [T, N, width]. state: [N, S], before the first step.
         """
-        if restarts is None:
-            return self._run(features, state)
-        # Between two steps with a restart, wherever it is, the layer runs in one go.
-        begins = sorted({0, *restarts.any(dim=1).nonzero().flatten().tolist()})
-        outputs: list[Tensor] = []
-        for begin, end in zip(begins, [*begins[1:], len(features)], strict=True):
-            state = state.masked_fill(restarts[begin].unsqueeze(-1), 0.0)
-            output, state = self._run(features[begin:end], state)
-            outputs.append(output)
-        return torch.cat(outputs), state
+        state = state.unsqueeze(0)
+        if isinstance(self.layer, nn.LSTM):
+            hidden, cell = state.chunk(2, dim=-1)
+            output, (hidden, cell) = self.layer(features, (hidden.contiguous(), cell.contiguous()))
+            return output, torch.cat([hidden, cell], dim=-1).squeeze(0)
+        output, state = self.layer(features, state.contiguous())
+        return output, state.squeeze(0)
 
     def cell(self) -> acting.LSTMCell | acting.GRUCell:
         """One step in numpy, on arrays that are views of the parameters."""
@@ -63,15 +57,6 @@ class Memory(nn.Module):
             numpy_layer(tensors["weight_ih_l0"], tensors["bias_ih_l0"]),
             numpy_layer(tensors["weight_hh_l0"], tensors["bias_hh_l0"]),
         )
-
-    def _run(self, features: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-        state = state.unsqueeze(0)
-        if isinstance(self.layer, nn.LSTM):
-            hidden, cell = state.chunk(2, dim=-1)
-            output, (hidden, cell) = self.layer(features, (hidden.contiguous(), cell.contiguous()))
-            return output, torch.cat([hidden, cell], dim=-1).squeeze(0)
-        output, state = self.layer(features, state.contiguous())
-        return output, state.squeeze(0)
 
 
 class Padding:

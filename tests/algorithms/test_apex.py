@@ -1,4 +1,4 @@
-"""Ape-X: the plan is what it says, its flows overlap, priorities go home, and it learns."""
+"""Ape-X: the plan is what it says, its flows overlap, and priorities go home."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 
 from pipeflow import group_of, take
-from pipeflow.algorithms.apex import ApexConfig, apex, policy_of
+from pipeflow.algorithms.apex import ApexConfig, apex
 from pipeflow.rl.exploration import EpsilonGreedyWorker
 from pipeflow.rl.replay import ReplayBuffer
 from pipeflow.rl.replay_batches import TDReport
 from pipeflow.testing import check_laws
-from tests.algorithms.solving import best_return
 
 SMALL = ApexConfig(
     workers=2,
@@ -128,22 +127,3 @@ def test_the_same_seed_gives_the_same_run_bit_for_bit() -> None:
 def test_a_configuration_that_cannot_work_is_refused(field: str, value: float, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         replace(SMALL, **{field: value})  # type: ignore[arg-type]  # a field of ApexConfig, by name
-
-
-def solve_cartpole(config: ApexConfig, engine: Literal["inline", "ray"], steps: int) -> float:
-    return best_return(apex(config), config.env, policy_of(config), engine, steps)
-
-
-# Threshold: gymnasium's own for CartPole-v1, 475.
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_cartpole_is_solved_inline(seed: int) -> None:
-    assert solve_cartpole(ApexConfig(seed=seed), "inline", 100_000) >= 475
-
-
-@pytest.mark.slow
-@pytest.mark.ray
-@pytest.mark.usefixtures("ray_runtime")
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_cartpole_is_solved_on_ray_by_the_same_plan(seed: int) -> None:
-    assert solve_cartpole(ApexConfig(seed=seed), "ray", 100_000) >= 475

@@ -12,7 +12,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from typing_extensions import override
 
 from pipeflow.rl import acting
-from pipeflow.rl.batches import ObservationArray
+from pipeflow.rl.batches import ObservationArray, Sequences
 from pipeflow.rl.distributions import Categorical, MultiCategorical, masked
 from pipeflow.rl.environments import EnvSpec, VectorEnvironment
 from pipeflow.rl.evaluation import evaluate
@@ -65,6 +65,11 @@ def batch(
 
 def zeros(spec: PolicySpec, rows: int) -> StateArray:
     return np.zeros((rows, spec.state_width), np.float32)
+
+
+def first_steps(states: StateArray) -> Sequences:
+    """Every row an episode of its own."""
+    return Sequences(np.ones(len(states), np.int64), states)
 
 
 def test_a_mask_lies_behind_what_a_network_reads() -> None:
@@ -144,14 +149,11 @@ def test_acting_and_evaluating_agree_and_gradients_are_finite(spec: PolicySpec) 
     policy, observations = spec.build(seed=0), batch(spec, 6, ALLOWED)
     state = zeros(spec, 6)
     acted = policy.act(observations, state, np.random.default_rng(0))
-    log_probs, entropies, values = policy.evaluate_sequences(
-        to_tensor(observations, "cpu")[None],
-        torch.from_numpy(acted.actions)[None],
-        torch.from_numpy(state),
-        torch.zeros(1, 6, dtype=torch.bool),
+    log_probs, entropies, values = policy.evaluate(
+        to_tensor(observations, "cpu"), torch.from_numpy(acted.actions), first_steps(state)
     )
-    np.testing.assert_allclose(log_probs[0].detach(), acted.log_probs, atol=1e-5)
-    np.testing.assert_allclose(values[0].detach(), acted.values, atol=1e-5)
+    np.testing.assert_allclose(log_probs.detach(), acted.log_probs, atol=1e-5)
+    np.testing.assert_allclose(values.detach(), acted.values, atol=1e-5)
     torch.autograd.backward((log_probs + entropies + values).sum())
     for name, parameter in policy.named_parameters():
         assert parameter.grad is not None, name
@@ -217,11 +219,10 @@ def test_policies_raise_it_in_acting_and_in_evaluating(spec: PolicySpec) -> None
     with pytest.raises(NoValidAction):
         policy.greedy(nothing, zeros(spec, 2))
     with pytest.raises(NoValidAction):
-        policy.evaluate_sequences(
-            to_tensor(nothing, "cpu")[None],
-            torch.zeros(1, 2, *spec.actions.shape, dtype=torch.int64),
-            torch.zeros(2, spec.state_width),
-            torch.zeros(1, 2, dtype=torch.bool),
+        policy.evaluate(
+            to_tensor(nothing, "cpu"),
+            torch.zeros(2, *spec.actions.shape, dtype=torch.int64),
+            first_steps(zeros(spec, 2)),
         )
 
 

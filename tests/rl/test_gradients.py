@@ -39,6 +39,13 @@ def test_the_mean_does_not_depend_on_how_the_steps_were_split(case: Case) -> Non
     assert mean.values.tolist() != [case["wrong_values"]["mean_of_means"]]
 
 
+@pytest.mark.parametrize("case", selected("weighted_gradient", "AVG-02"))
+def test_ranks_weigh_by_their_valid_tokens(case: Case) -> None:
+    ranks = zip(case["inputs"]["rank_sums"], case["inputs"]["rank_valid_counts"], strict=True)
+    mean = Gradients.mean([gradients([total / count], count) for total, count in ranks])
+    assert mean.values.tolist() == [case["expected"]["loss"]]
+
+
 def test_fault_7_it_is_no_sum() -> None:
     assert Gradients.mean([gradients([2.0, -4.0], 8)] * 3).values.tolist() == [2.0, -4.0]
 

@@ -7,7 +7,7 @@ from gymnasium.utils.env_checker import check_env
 from numpy.typing import NDArray
 
 from pipeflow.rl.environments import EnvSpec
-from pipeflow.rl.image_tasks import GridBreakout
+from pipeflow.rl.image_tasks import GRID_BREAKOUT, GridBreakout
 from pipeflow.rl.spaces import observation_codec
 
 STAY, LEFT, RIGHT = np.int64(0), np.int64(1), np.int64(2)
@@ -115,10 +115,10 @@ def test_a_game_is_truncated_after_its_last_step() -> None:
     assert [game.step(STAY)[2:4] for _ in range(3)] == [(False, False), (False, False), (False, True)]
 
 
-def test_the_same_seed_plays_the_same_games() -> None:
+def test_the_same_seed_plays_the_same_games_by_name_too() -> None:
     sides = []
-    for _ in range(2):
-        environment = EnvSpec(GridBreakout).make(4, seed=7)
+    for game in (GridBreakout, GRID_BREAKOUT):
+        environment = EnvSpec(game).make(4, seed=7)
         sides.append(environment.reset())
         environment.close()
     np.testing.assert_array_equal(sides[0], sides[1])

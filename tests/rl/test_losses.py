@@ -16,7 +16,6 @@ from pipeflow.rl.losses import (
     masked_mean,
     normalise_advantages,
     value_loss,
-    weighted_mean_gradients,
 )
 from tests.cases import Case, cases
 from tests.rl.selected_cases import selected
@@ -80,42 +79,6 @@ def test_equal_float32_advantages_normalise_to_exactly_zero() -> None:
 
 def test_a_mask_that_keeps_nothing_gives_zeros() -> None:
     assert normalise_advantages(torch.ones(2), torch.zeros(2, dtype=torch.bool)).tolist() == [0.0, 0.0]
-
-
-@pytest.mark.parametrize("case", selected("weighted_gradient", "AVG-01", "AVG-05"))
-def test_shards_weigh_by_their_samples(case: Case) -> None:
-    gradients = [None if g is None else tensor(*g) for g in case["inputs"]["shard_mean_gradients"]]
-    mean = weighted_mean_gradients(gradients, case["inputs"]["shard_sizes"]).tolist()
-    assert mean == pytest.approx(case["expected"]["gradient"], abs=case["tolerance"])
-    if "wrong_values" in case:
-        assert mean != pytest.approx(case["wrong_values"]["gradient"], abs=case["tolerance"])
-
-
-@pytest.mark.parametrize("case", selected("weighted_gradient", "AVG-02"))
-def test_ranks_weigh_by_their_valid_tokens(case: Case) -> None:
-    counts = case["inputs"]["rank_valid_counts"]
-    means = [tensor(total / count) for total, count in zip(case["inputs"]["rank_sums"], counts, strict=True)]
-    assert weighted_mean_gradients(means, counts).item() == pytest.approx(case["expected"]["loss"])
-
-
-@pytest.mark.parametrize("case", selected("weighted_gradient", "AVG-04"))
-def test_a_short_minibatch_weighs_by_its_own_size(case: Case) -> None:
-    parts = torch.split(tensor(*case["inputs"]["per_sample"]), case["inputs"]["minibatch_size"])
-    sizes = [len(part) for part in parts]
-    assert sizes == case["expected"]["minibatch_sizes"]
-    mean = weighted_mean_gradients([part.mean() for part in parts], sizes).item()
-    assert mean == pytest.approx(case["expected"]["mean"], abs=case["tolerance"])
-    assert mean != pytest.approx(case["wrong_values"]["mean_of_means"], abs=case["tolerance"])
-
-
-def test_no_samples_at_all_are_refused() -> None:
-    with pytest.raises(ValueError, match="no sample in any of 2 shards"):
-        weighted_mean_gradients([None, None], [0, 0])
-
-
-def test_a_shard_with_samples_must_have_a_gradient() -> None:
-    with pytest.raises(ValueError, match="shard 1 has 3 samples but no gradient"):
-        weighted_mean_gradients([tensor(1.0), None], [1, 3])
 
 
 def test_the_surrogate_takes_the_worse_of_clipped_and_unclipped() -> None:

@@ -1,4 +1,4 @@
-"""Memory: one result from acting, from fragments and from rows of sequences, and nothing learnt from padding."""
+"""Memory: one result from acting and from rows of sequences, and nothing learnt from padding."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from typing_extensions import override
 
-from pipeflow.rl.batches import Trajectories
+from pipeflow.rl.batches import Advantages, Sequences, Trajectories
 from pipeflow.rl.environments import EnvSpec, VectorEnvironment
 from pipeflow.rl.learners.ppo import PPOLearner
 from pipeflow.rl.modules import to_tensor
@@ -74,13 +74,16 @@ def fragments(kind: Kind, mode: AutoresetMode, steps: int = 7) -> tuple[ActorCri
     return policy, [read_only(worker.sample()) for _ in range(2)]
 
 
-def evaluated(policy: ActorCritic, fragment: Trajectories) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    return policy.evaluate_sequences(
-        to_tensor(fragment.observations, "cpu"),
-        to_tensor(fragment.actions, "cpu"),
-        to_tensor(fragment.initial_state, "cpu"),
-        to_tensor(fragment.restarts(), "cpu"),
-    )
+def rows_of(fragment: Trajectories) -> tuple[Advantages, Sequences]:
+    rows = gae()(fragment)
+    assert rows.sequences is not None
+    return rows, rows.sequences
+
+
+def evaluated(
+    policy: ActorCritic, rows: Advantages, sequences: Sequences
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    return policy.evaluate(to_tensor(rows.observations, "cpu"), to_tensor(rows.actions, "cpu"), sequences)
 
 
 def test_the_state_of_an_lstm_is_hidden_and_cell() -> None:
@@ -113,44 +116,29 @@ def test_a_gate_far_in_its_limits_does_not_overflow(kind: Kind) -> None:
 
 @each_kind
 @pytest.mark.parametrize("mode", MODES)
-def test_acting_and_evaluating_agree_over_the_ends_of_episodes(kind: Kind, mode: AutoresetMode) -> None:
+def test_rows_of_sequences_are_evaluated_as_they_were_acted_out(kind: Kind, mode: AutoresetMode) -> None:
     policy, both = fragments(kind, mode)
     assert both[1].initial_state.any()  # an episode goes on over the end of the first fragment
     for fragment in both:
         assert (fragment.terminated | fragment.truncated).any()
-        log_probs, entropies, values = evaluated(policy, fragment)
-        assert log_probs.shape == entropies.shape == values.shape == (7, 2)
-        real = fragment.valid
-        np.testing.assert_allclose(log_probs.detach().numpy()[real], fragment.log_probs[real], atol=2e-6)
-        np.testing.assert_allclose(values.detach().numpy()[real], fragment.values[real], atol=2e-6)
-
-
-@each_kind
-@pytest.mark.parametrize("mode", MODES)
-def test_rows_of_sequences_are_evaluated_as_they_were_acted_out(kind: Kind, mode: AutoresetMode) -> None:
-    policy, both = fragments(kind, mode)
-    for fragment in both:
-        rows = gae()(fragment)
-        assert rows.sequences is not None
-        assert rows.steps == rows.sequences.lengths.sum() == fragment.steps
-        log_probs, _, values = policy.evaluate(
-            torch.tensor(rows.observations), torch.tensor(rows.actions), rows.sequences
-        )
+        rows, sequences = rows_of(fragment)
+        assert rows.steps == sequences.lengths.sum() == fragment.steps
+        log_probs, entropies, values = evaluated(policy, rows, sequences)
+        assert log_probs.shape == entropies.shape == values.shape == (fragment.steps,)
         np.testing.assert_allclose(log_probs.detach(), rows.log_probs, atol=2e-6)
         np.testing.assert_allclose(values.detach(), rows.values, atol=2e-6)
 
 
 @each_kind
-def test_what_came_before_matters(kind: Kind) -> None:
-    policy, (_, fragment) = fragments(kind, AutoresetMode.SAME_STEP)
-    forgetful = replace(fragment, initial_state=np.zeros_like(fragment.initial_state))
-    (_, _, values), (_, _, others) = evaluated(policy, fragment), evaluated(policy, forgetful)
-    # Only as long as the first episode of a column lasts.
-    first_end = [int(np.argmax(ends)) for ends in (fragment.terminated | fragment.truncated).T]
-    for column, end in enumerate(first_end):
-        continued = bool(fragment.initial_state[column].any())
-        assert bool(torch.equal(values[: end + 1, column], others[: end + 1, column])) is not continued
-        torch.testing.assert_close(values[end + 1 :, column], others[end + 1 :, column])
+def test_what_came_before_matters_until_the_episode_ends(kind: Kind) -> None:
+    policy, (_, fragment) = fragments(kind, AutoresetMode.SAME_STEP, steps=4)
+    rows, sequences = rows_of(fragment)
+    # Both environments go on with an episode; that of the second ends at once, and two more begin.
+    assert sequences.lengths.tolist() == [4, 1, 2, 1]
+    assert sequences.states.any(axis=1).tolist() == [True, True, False, False]
+    forgetful = replace(sequences, states=np.zeros_like(sequences.states))
+    (_, _, values), (_, _, others) = (evaluated(policy, rows, each) for each in (sequences, forgetful))
+    assert (values != others).tolist() == [True] * 5 + [False] * 3
 
 
 @each_kind
@@ -168,12 +156,12 @@ def test_the_value_after_a_truncation_knows_the_episode(kind: Kind) -> None:
 
 @each_kind
 def test_no_gradient_passes_the_end_of_an_episode(kind: Kind) -> None:
-    memory = Memory(kind, 3, 4)
-    features = torch.randn(4, 1, 3, generator=torch.Generator().manual_seed(0)).requires_grad_()
-    restarts = torch.tensor([[False], [False], [True], [False]])
-    output, _ = memory(features, torch.ones(1, state_width(kind, 4)), restarts)
-    (gradient,) = torch.autograd.grad(output[3].sum(), features)
-    assert gradient.flatten(1).any(dim=1).tolist() == [False, False, True, True]
+    policy = shaken(policy_spec(kind).build(seed=0))
+    observations = torch.rand(4, 2, generator=torch.Generator().manual_seed(0)).requires_grad_()
+    episodes = Sequences(np.array([2, 2]), np.ones((2, policy.spec.state_width), np.float32))
+    _, _, values = policy.evaluate(observations, torch.zeros(4, dtype=torch.int64), episodes)
+    (gradient,) = torch.autograd.grad(values[3], observations)
+    assert gradient.any(dim=1).tolist() == [False, False, True, True]
 
 
 @each_kind
@@ -183,16 +171,14 @@ def test_a_policy_without_knowledge_of_sequences_is_refused(kind: Kind) -> None:
         policy.evaluate(torch.zeros(3, 2), torch.zeros(3, dtype=torch.int64))
 
 
-def test_a_policy_without_memory_evaluates_fragments_too() -> None:
-    spec = replace(policy_spec("gru"), memory="none")
-    policy = shaken(spec.build(seed=0))
-    observations, actions = torch.rand(4, 3, 2), torch.zeros(4, 3, dtype=torch.int64)
-    together = policy.evaluate_sequences(
-        observations, actions, torch.zeros(3, 0), torch.zeros(4, 3, dtype=torch.bool)
+def test_a_policy_without_memory_does_not_look_at_sequences() -> None:
+    policy = shaken(replace(policy_spec("gru"), memory="none").build(seed=0))
+    observations, actions = torch.rand(12, 2), torch.zeros(12, dtype=torch.int64)
+    sequences = Sequences(np.array([5, 7]), np.zeros((2, 0), np.float32))
+    found = zip(
+        policy.evaluate(observations, actions, sequences), policy.evaluate(observations, actions), strict=True
     )
-    row_by_row = policy.evaluate(observations.reshape(12, 2), actions.reshape(12))
-    for one, other in zip(together, row_by_row, strict=True):
-        assert one.reshape(12).equal(other)
+    assert all(one.equal(other) for one, other in found)
 
 
 @each_kind

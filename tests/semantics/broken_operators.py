@@ -15,8 +15,9 @@ from pipeflow.dsl import nodes
 from pipeflow.dsl.nodes import Group, Node
 from pipeflow.lowering.checkpoint import Checkpoint
 from pipeflow.lowering.cursors.cursor import Cursor
+from pipeflow.lowering.cursors.driver import GateCursor
 from pipeflow.lowering.cursors.gathers import SyncGatherCursor
-from pipeflow.lowering.cursors.joining import ByStepsCursor, PrioritisedCursor, ZipCursor
+from pipeflow.lowering.cursors.joining import ByStepsCursor, PrioritisedCursor, RoundRobinCursor, ZipCursor
 from pipeflow.lowering.cursors.messages import NotifyCursor
 from pipeflow.lowering.cursors.pacing import BufferCursor, PaceCursor
 from pipeflow.lowering.cursors.placement import PlaceCursor, _InFlight
@@ -148,7 +149,24 @@ class NotifiesLater(NotifyCursor):
         self._notify = dataclasses.replace(node, every=node.every + 1)
 
 
-# Unions
+# Unions and filters in them
+
+
+class WaitsForItsFilter(RoundRobinCursor):
+    """A branch keeps its turn until its filter lets an item pass."""
+
+    @override
+    def _next_turn(self) -> None:
+        if self._served >= self._weights[self._live[self._turn]]:
+            super()._next_turn()
+
+
+class RejectsInSilence(GateCursor):
+    """Nobody hears that an item was rejected: the filter is asked again at once."""
+
+    def __init__(self, executor: Executor, node: nodes.Gate, upstream: Cursor) -> None:
+        super().__init__(executor, node, upstream)
+        self._dropped = Signal.PASS
 
 
 class CountsItems(ByStepsCursor):

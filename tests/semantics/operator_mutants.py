@@ -41,10 +41,12 @@ from tests.semantics.broken_operators import (
     Impatient,
     NotifiesLater,
     PairsTwice,
+    RejectsInSilence,
     RemembersDebts,
     ServesTheLast,
     StopsNeither,
     StopsOnlyItself,
+    WaitsForItsFilter,
     first_source,
     forgets_buffers,
     moves_anything,
@@ -120,6 +122,14 @@ def _weights_in_reply(restarts: int = 0) -> Stream[int]:
 def _targeted() -> Stream[int]:
     learner = actors(Learner, 1)
     return from_items(range(4)) | learner.stage(Learner.update) | update_target(learner, every=2)
+
+
+def _is_odd(number: int) -> bool:
+    return number % 2 == 1
+
+
+def _filtered_in_turns() -> Stream[int]:
+    return (from_items(range(6)).filter(_is_odd) & from_items(range(10, 13))).round_robin(1, 1)
 
 
 def _by_steps() -> Stream[int]:
@@ -226,6 +236,20 @@ OPERATOR_MUTANTS = (
         _targeted,
         {CURSORS + "NotifyCursor": NotifiesLater},
         says=r"update_target\(.*\) delivers item 2 when Learner\[0\] was called 0 times; expected 1",
+    ),
+    Mutant(
+        11,
+        "a round robin in which a filter that rejects keeps its turn",
+        _filtered_in_turns,
+        union("round_robin", WaitsForItsFilter),
+        says=r"round_robin \(.*\) takes from filter.* \(.*\); expected item 1 of 1 of from_items \(.*\)",
+    ),
+    Mutant(
+        11,
+        "a filter that rejects and does not say so",
+        _filtered_in_turns,
+        {CURSORS + "GateCursor": RejectsInSilence},
+        says=r"filter.* \(.*\) rejects item \d+ and does not pass its turn",
     ),
     Mutant(
         11,

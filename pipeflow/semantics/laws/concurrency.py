@@ -71,7 +71,7 @@ def law_11(trace: Trace) -> list[Violation]:
     ([1, 2, 'a', 3, 'b'], [])
     """
     facts = facts_of(trace)
-    found: list[Violation] = []
+    found = _turns_kept(facts)
     for union, node in unions(facts):
         if node.policy == "by_steps":
             found += _out_of_proportion(facts, union, node)
@@ -146,6 +146,18 @@ def _answers(facts: Facts, union: int) -> Iterator[tuple[int, int, events.Event]
                     yield index, event.node, event
             case _:
                 pass
+
+
+def _turns_kept(facts: Facts) -> list[Violation]:
+    """Filters that reject an item without saying at once that they have nothing, so that a union may go on."""
+    found: list[Violation] = []
+    for index, (event, following) in enumerate(itertools.pairwise(facts.trace)):
+        if isinstance(event, events.Dropped) and following != events.NothingReady(event.node):
+            node = facts.nodes[event.node]
+            if isinstance(node, nodes.Gate) and node.passes_turn:
+                message = f"{facts.name(event.node)} rejects item {event.uid} and does not pass its turn"
+                found.append(Violation(11, message, index))
+    return found
 
 
 def _out_of_proportion(facts: Facts, union: int, node: nodes.Union) -> list[Violation]:
