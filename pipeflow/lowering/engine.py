@@ -69,22 +69,32 @@ class Engine(Protocol):
         ...
 
     # `Any`: a host's methods differ in their arguments. `method` is passed unbound; no string names it.
-    def submit(self, actor: Actor, method: Callable[..., Answer], *args: Any) -> Call:
+    def submit(self, actor: Actor, method: Callable[..., Answer], *args: Any, apart: bool = False) -> Call:
         """Call a host's method. Calls to one actor run in the order of submission (law 9). Never blocks.
 
         Args:
             actor: the actor.
             method: the method of `Host`, unbound.
             *args: its arguments; a `Handle` among them arrives as the item that it stands for.
+            apart: whether the item is to stay where it is made, since the driver may never read it.
         """
         ...
 
-    def wait(self, calls: Sequence[Call], timeout: float | None) -> Sequence[Call]:
+    def submit_together(self, actor: Actor, count: int, *args: Any, apart: bool = False) -> Sequence[Call]:
+        """Call `Host.advance` so many times, as one call of `Host.advance_together` where that is cheaper."""
+        ...
+
+    def travels_together(self, actor: Actor, seconds: float) -> bool:
+        """Whether an actor whose calls take so long is better called several times at once, or not yet."""
+        ...
+
+    def wait(self, calls: Sequence[Call], timeout: float | None, needed: int = 1) -> Sequence[Call]:
         """Block until at least one of the calls has finished and return those that have, replies set.
 
         Args:
             calls: outstanding calls, in the order of submission.
             timeout: seconds after which to return even if none has; None waits for ever.
+            needed: how many have to finish before anything else can move; an engine may wait for so many.
 
         The reply of a call whose actor is gone is `Status.DIED`.
         """

@@ -24,8 +24,9 @@ from pipeflow.lowering.engine import Actor, Call, Engine
 from pipeflow.lowering.host import Answer, Host
 from pipeflow.lowering.items import Item, Signal
 from pipeflow.lowering.program import Failure, Program, Status
+from pipeflow.lowering.reading import read_on_driver
 from pipeflow.lowering.recording import Recorder
-from pipeflow.lowering.restarts import Restarts
+from pipeflow.lowering.restarts import Installed, Restarts
 from pipeflow.lowering.stats import Meter, NodeStats, RunStats
 from pipeflow.semantics.events import Closed, Purpose, Stopped
 
@@ -38,7 +39,7 @@ class _Purpose(NamedTuple):
     """Whom an outstanding call is for: its node, and the program that it runs, if it runs one."""
 
     node: Node
-    program: Program | None
+    installed: Installed | None
 
 
 class Executor:
@@ -61,12 +62,15 @@ class Executor:
         self._alarm = math.inf
         # How many weights each actor was sent, by the actor's name: a restarted actor goes on where it stood.
         self.versions: Counter[str] = Counter()
+        # The gathers and placed stages whose items the driver reads, by identity.
+        self.read_here = read_on_driver(root, self.number)
+        # How many calls have to finish before the root has anything new, as it said when it was asked last.
+        self._needed = math.inf
         self._groups = groups_of(root)
         self._names = group_names(root)
         self._actors: dict[int, list[Actor]] = {}
         self._outstanding: dict[Call, _Purpose] = {}
         self._restarts = Restarts()
-        self._programs = 0
         self._finished = 0
         self._opened = False
         self._root = root
@@ -90,7 +94,7 @@ class Executor:
         assert self._cursor is not None
         passes = 0
         while True:
-            self._alarm = math.inf
+            self._alarm = self._needed = math.inf
             found = self._cursor.poll()
             if isinstance(found, Item):
                 yield self.delivered(found)
@@ -114,7 +118,7 @@ class Executor:
             message = f"{group.name} ({group.site}) is no group of this plan; its groups are: {known}"
             raise LookupError(message)
         self.start()
-        self._alarm = math.inf
+        self._alarm = self._needed = math.inf
         node = Node(name=f"ask({name_of(method)})", site=call_site())
         calls = [self.submit(node, actor, Host.ask, method) for actor in self.actors(group)]
         while True:
@@ -184,15 +188,48 @@ class Executor:
         """The running actors of a group, by index."""
         return self._actors[id(group)]
 
-    def install(self, node: Node, group: Group, index: int, program: Program) -> int:
-        """Install a program in an actor; the key that its calls name."""
-        self._programs += 1
+    def install(self, node: Node, group: Group, index: int, program: Program) -> Installed:
+        """Install a program in an actor, for `run` to run."""
         actor = self.actors(group)[index]
-        self._restarts.installed(actor.name, node, self._programs, program)
+        installed = self._restarts.installed(actor.name, node, program)
         if self.recorder is not None:
             self.recorder.installed(actor.name, program)
-        self._install(node, actor, self._programs, program)
-        return self._programs
+        self._install(actor, installed)
+        return installed
+
+    # `Any`: a host's methods differ in their arguments.
+    def run(
+        self,
+        installed: Installed,
+        actor: Actor,
+        method: Callable[..., Answer],
+        *args: Any,
+        purpose: Purpose = "item",
+        given: Item | None = None,
+    ) -> Call:
+        """Run a program that is installed in an actor: a method of `Host` that takes its key last."""
+        return self.submit(
+            installed.node, actor, method, *args, *installed.named,
+            installed=installed, purpose=purpose, given=given, apart=installed.program.apart,
+        )  # fmt: skip
+
+    def run_together(self, installed: Installed, actor: Actor) -> Sequence[Call]:
+        """Run a program for several items, as many as it says, with one call where the engine can."""
+        program = installed.program
+        calls = self.engine.submit_together(actor, program.together, *installed.named, apart=program.apart)
+        for call in calls:
+            self._issued(call, installed.node, installed, "item", None)
+        return calls
+
+    def feed(self, installed: Installed, actor: Actor, item: Item) -> Call:
+        """Give a program an item: by reference where it is remote; of a list, each member by itself."""
+        if item.parts is None:
+            return self.run(installed, actor, Host.feed, item.argument, given=item)
+        parts = tuple(self.argument(part) for part in item.parts)
+        return self.submit(
+            installed.node, actor, Host.feed_list, installed.key, *parts,
+            installed=installed, purpose="item", given=item, apart=installed.program.apart,
+        )  # fmt: skip
 
     def broadcast(self, node: SyncWeights | ReplyWeights, group: Group) -> None:
         """Send a learner's weights to all actors of a group, by reference."""
@@ -203,7 +240,7 @@ class Executor:
     ) -> None:
         """Send a learner's weights to some actors of a group, by reference; a restarted one gets them as well."""
         learner = self.actors(node.learner)[0]
-        call = self.submit(node, learner, Host.ask, node.get)
+        call = self.submit(node, learner, Host.lend, node.get, apart=True)
         weights = Item(handle=call.item, call=call)
         self._restarts.broadcast(node, group, weights)
         for receiver in receivers:
@@ -216,31 +253,38 @@ class Executor:
         actor: Actor,
         method: Callable[..., Answer],
         *args: Any,
-        program: Program | None = None,
-        purpose: Purpose | None = None,
+        installed: Installed | None = None,
+        purpose: Purpose = "setup",
         given: Item | None = None,
+        apart: bool = False,
     ) -> Call:
         """Call a host on behalf of a node. A failure in it ends the run even if nobody looks at the call.
 
-        `program` is the one that the call runs, `purpose` what the call is for where it runs none, and `given` the
-        item that it takes along.
+        `installed` is the program that the call runs, `purpose` what it is for, `given` the item that it takes
+        along. `apart` is as in `Engine.submit`.
         """
         try:
-            call = self.engine.submit(actor, method, *args)
+            call = self.engine.submit(actor, method, *args, apart=apart)
         except Exception as error:  # pickling runs code of the user's classes, which may raise anything
-            node = self._unsendable(node, actor, program)
+            if installed is not None:
+                node = self._unsendable(actor, installed)
             told = error.__cause__ or error  # an engine wraps what its pickling raised
             reason = (str(told).strip() or type(told).__name__).splitlines()[0]
             message = f"{node.site}: what {node.name} needs cannot be sent to {actor.name}: {reason}"
             raise EngineError(message) from error
-        if purpose == "weights":
-            self.versions[actor.name] += 1
-        call.version = self.versions[actor.name]
-        if self.recorder is not None:
-            why = purpose or ("setup" if program is None else "item")
-            self.recorder.called(call, node, why, given, program)
-        self._outstanding[call] = _Purpose(node, program)
+        self._issued(call, node, installed, purpose, given)
         return call
+
+    def _issued(
+        self, call: Call, node: Node, installed: Installed | None, purpose: Purpose, given: Item | None
+    ) -> None:
+        if purpose == "weights":
+            self.versions[call.actor.name] += 1
+        call.version = self.versions[call.actor.name]
+        if self.recorder is not None:
+            program = None if installed is None else installed.program
+            self.recorder.called(call, node, purpose, given, program)
+        self._outstanding[call] = _Purpose(node, installed)
 
     def value(self, item: Item) -> object:
         """The item itself; fetched once where it is remote."""
@@ -253,13 +297,6 @@ class Executor:
     def argument(self, item: Item) -> object:
         """The item as an argument of a call: by reference where it is remote; only a list is read for it."""
         return item.argument if item.parts is None else self.value(item)
-
-    # `Any`: a host's methods differ in their arguments.
-    def feeding(self, item: Item) -> tuple[Callable[..., Answer], tuple[Any, ...]]:
-        """The host's method that gives a program this item, and its arguments behind the program's key."""
-        if item.parts is None:
-            return Host.feed, (item.argument,)
-        return Host.feed_list, tuple(self.argument(part) for part in item.parts)
 
     def delivered(self, item: Item) -> object:
         """The item as its stream's type says: together with its source where the stream is `Sourced`."""
@@ -292,6 +329,10 @@ class Executor:
         """Let whoever is being asked be asked again at a time of the engine's clock, if nothing happens before."""
         self._alarm = min(self._alarm, time)
 
+    def awaits(self, calls: int) -> None:
+        """Say that whoever is being asked needs so many calls to finish before it has anything new."""
+        self._needed = min(self._needed, calls)
+
     def look(self) -> None:
         """Take note of what has finished, without waiting.
 
@@ -312,8 +353,9 @@ class Executor:
         self.submit(owner, actor, Host.build, group.factory, (*shard, *group.args), dict(group.kwargs))
         return actor
 
-    def _install(self, node: Node, actor: Actor, key: int, program: Program) -> None:
-        self.submit(node, actor, Host.install, key, program, program=program, purpose="setup")
+    def _install(self, actor: Actor, installed: Installed) -> None:
+        key, program = installed.key, installed.program
+        self.submit(installed.node, actor, Host.install, key, program, installed=installed)
 
     def _send_weights(
         self, node: SyncWeights | ReplyWeights, worker: Actor, weights: Item, purpose: Purpose
@@ -337,12 +379,12 @@ class Executor:
             )
             raise ActorDiedError(message)
         actor = self.actors(group)[index] = self._start_actor(group, index, restart=True)
-        for owner, key, program in self._restarts.programs(actor.name):
-            self._install(owner, actor, key, program)
+        for installed in self._restarts.programs(actor.name):
+            self._install(actor, installed)
             if group.shards is not None:
                 # The data of a shard starts anew: what came of it before is not made again.
                 self.submit(
-                    owner, actor, Host.skip, key, self._restarts.made[key], program=program, purpose="setup"
+                    installed.node, actor, Host.skip, installed.key, installed.made, installed=installed
                 )
         for sync, weights in self._restarts.weights_of(group):
             self._send_weights(sync, actor, weights, "setup")
@@ -361,25 +403,26 @@ class Executor:
             self.engine.sleep(timeout)
             return
         self.looks += 1
-        for call in self.engine.wait(list(self._outstanding), timeout):
+        needed = 1 if self._needed == math.inf else int(self._needed)
+        for call in self.engine.wait(list(self._outstanding), timeout, needed):
             self._finish(call)
 
     def _apply_messages(self) -> None:
         """Wait for the messages that are under way, so that none is lost and none fails unheard (law 20)."""
-        while any(purpose.program is None for purpose in self._outstanding.values()):
+        while any(purpose.installed is None for purpose in self._outstanding.values()):
             self._wait()
 
-    def _unsendable(self, node: Node, actor: Actor, program: Program | None) -> Node:
-        """The stage of a program that cannot be sent to an actor; the given node where none is to blame."""
-        for step in () if program is None else program.all_steps:
+    def _unsendable(self, actor: Actor, installed: Installed) -> Node:
+        """The stage of a program that cannot be sent to an actor; the program's node where none is to blame."""
+        for step in installed.program.all_steps:
             try:
-                self.engine.submit(actor, Host.install, self._programs, Program(steps=(step,)))
+                self.engine.submit(actor, Host.install, installed.key, Program(steps=(step,)))
             except Exception:
                 return self.nodes[step.node]
-        return node
+        return installed.node
 
     def _finish(self, call: Call) -> None:
-        node, program = self._outstanding.pop(call)
+        node, installed = self._outstanding.pop(call)
         reply = call.reply
         assert reply is not None
         self._finished += 1
@@ -388,19 +431,20 @@ class Executor:
             self.recorder.finished(call)
         if reply.status is not Status.NOT_READY:
             self.epoch += 1
-        if program is not None and reply.tallies:
-            for step, tally in zip(program.all_steps, reply.tallies, strict=True):
-                self.meters[step.node].add(tally)
-            self._restarts.count(program, call.actor.name, reply.tallies)
+        if installed is not None and reply.tallies:
+            for number, tally in zip(installed.nodes, reply.tallies, strict=True):
+                self.meters[number].add(tally)
+            if installed.program.source is not None:
+                installed.made += reply.tallies[0].made
         if reply.status is Status.DIED:
             if any(call.actor in self.actors(group) for group in self._groups):
                 told = "" if reply.failure is None else str(reply.failure.cause)
                 self._restart(call.actor, node, (told.strip() or "its process is gone").splitlines()[0])
         elif reply.failure is not None:
             failure = reply.failure
-            if program is not None:
+            if installed is not None:
                 # What was made could not be sent where no step is to blame, and -1 is what made it.
-                node = self.nodes[program.all_steps[failure.step].node]
+                node = self.nodes[installed.nodes[failure.step]]
             self._fail_in_actor(node, call, failure)
 
     def _fail_in_actor(self, node: Node, call: Call, failure: Failure) -> NoReturn:

@@ -23,6 +23,10 @@ _INPUTS_A_CALL = 1_000
 
 Answer = tuple[Reply, object]
 
+# The key of the program that was installed first: calls of it need not name it, since an argument costs a call to
+# another process a third of its time.
+FIRST = 0
+
 
 class Host:
     """An actor: built by `build`, then given programs and calls, one at a time.
@@ -46,27 +50,38 @@ class Host:
 
     def skip(self, key: int, count: int) -> Answer:
         """Let a program's source make `count` items that nobody gets: those of before a restart."""
-        return self._inside(self._machine_call, key, _Machine.skip, count)
+        return self._inside(self._programs[key].skip, self._actor, count)
 
-    def advance(self, key: int) -> Answer:
+    def advance(self, key: int = FIRST) -> Answer:
         """Run a program from its source until one item is finished."""
-        return self._inside(self._machine_call, key, _Machine.advance)
+        machine = self._programs[key]
+        return self._inside(machine.advance, self._actor, apart=machine.apart)
 
-    def feed(self, key: int, item: object) -> Answer:
+    def advance_together(self, key: int = FIRST) -> list[Answer]:
+        """As many calls of `advance` as the program says, one after the other."""
+        machine = self._programs[key]
+        return [
+            self._inside(machine.advance, self._actor, apart=machine.apart) for _ in range(machine.together)
+        ]
+
+    def feed(self, item: object, key: int = FIRST) -> Answer:
         """Give a program one input and take its first output."""
-        return self._inside(self._machine_call, key, _Machine.feed, item)
+        machine = self._programs[key]
+        return self._inside(machine.feed, self._actor, item, apart=machine.apart)
 
     def feed_list(self, key: int, *parts: object) -> Answer:
         """Give a program a list as one input, its members passed apart so that each may be a reference."""
-        return self._inside(self._machine_call, key, _Machine.feed, list(parts))
+        return self.feed(list(parts), key)
 
-    def more(self, key: int) -> Answer:
+    def more(self, key: int = FIRST) -> Answer:
         """Take the next of the outputs that wait."""
-        return self._inside(self._machine_call, key, _Machine.more)
+        machine = self._programs[key]
+        return self._inside(machine.more, self._actor, apart=machine.apart)
 
-    def finish(self, key: int) -> Answer:
+    def finish(self, key: int = FIRST) -> Answer:
         """Tell a program that its input has ended and take its first remaining output."""
-        return self._inside(self._machine_call, key, _Machine.finish)
+        machine = self._programs[key]
+        return self._inside(machine.finish, self._actor, apart=machine.apart)
 
     def message(self, method: Function, payload: object) -> Answer:
         """Call a method of the actor with a payload and keep nothing of the result."""
@@ -80,11 +95,15 @@ class Host:
         """Call a method of the actor and return its result as the item."""
         return self._inside(self._ask, method)
 
+    def lend(self, method: Function) -> Answer:
+        """Call a method of the actor and return its result as an item that stays here, for others to read."""
+        return self._inside(self._ask, method, apart=True)
+
     def close(self) -> Answer:
         """Let the actor close what it holds, where it has a method ``close``."""
         return self._inside(self._close)
 
-    def _inside(self, work: Callable[..., Answer], *args: object) -> Answer:
+    def _inside(self, work: Callable[..., Answer], *args: object, apart: bool = False) -> Answer:
         """Work as this shard; what user code raises becomes a failure, and every answer is numbered."""
         token = enter_shard(self._index)
         try:
@@ -96,7 +115,8 @@ class Host:
         finally:
             leave_shard(token)
         self._calls += 1
-        answer[0].order = self._calls
+        reply = answer[0]
+        reply.order, reply.apart = self._calls, apart
         return answer
 
     def _build(self, factory: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Answer:
@@ -106,9 +126,6 @@ class Host:
     def _install(self, key: int, program: Program) -> Answer:
         self._programs[key] = _Machine(program, self._actor)
         return _done()
-
-    def _machine_call(self, key: int, call: Callable[..., Answer], *args: object) -> Answer:
-        return call(self._programs[key], self._actor, *args)
 
     def _message(self, method: Function, payload: object) -> Answer:
         dispatched(method, self._actor)(self._actor, payload)
@@ -153,6 +170,7 @@ class _Machine:
     """
 
     def __init__(self, program: Program, actor: object) -> None:
+        self.apart, self.together = program.apart, program.together
         self._steps = [
             step if step.method is None else replace(step, method=dispatched(step.method, actor))
             for step in program.all_steps
@@ -205,10 +223,11 @@ class _Machine:
     def _advance(self, actor: object) -> tuple[Status, object]:
         source, tally = self._steps[0], self._tallies[0]
         for _ in range(_INPUTS_A_CALL):
-            status, output = self._output(actor)
-            if status is not Status.EMPTY:
-                return status, output
-            if self._cut() > 0:
+            if self._waiting or self._finishing is not None:
+                status, output = self._output(actor)
+                if status is not Status.EMPTY:
+                    return status, output
+            if self._gates and self._cut() > 0:
                 self._finishing = 0
                 continue
             started = time.perf_counter()

@@ -58,9 +58,10 @@ class Tally:
 
 @dataclass(slots=True)
 class Reply:
-    """The small part of an answer, which the driver reads. The item itself travels apart, by reference.
+    """The small part of an answer, which the driver reads.
 
     `more` says that further finished items wait in the actor. `order` counts the calls that the actor has run.
+    `apart` says that the item may never be read by the driver, so that it is not to travel with the reply.
     """
 
     status: Status
@@ -68,6 +69,12 @@ class Reply:
     tallies: tuple[Tally, ...] = ()
     failure: Failure | None = None
     order: int = 0
+    apart: bool = False
+
+    @property
+    def busy(self) -> float:
+        """Seconds inside user code."""
+        return sum(tally.busy for tally in self.tallies)
 
 
 @dataclass(frozen=True)
@@ -87,10 +94,16 @@ class Step:
 
 @dataclass(frozen=True)
 class Program:
-    """Steps in order; with a `source`, a method of the actor alone, they start from what that returns."""
+    """Steps in order; with a `source`, a method of the actor alone, they start from what that returns.
+
+    `apart` says that its items stay where they are made: the driver may never read them. Without it they travel
+    with the replies. `together` is how many calls may be made as one where items are small and quickly made.
+    """
 
     source: Step | None = None
     steps: tuple[Step, ...] = field(default=())
+    apart: bool = True
+    together: int = 1
 
     @property
     def all_steps(self) -> tuple[Step, ...]:

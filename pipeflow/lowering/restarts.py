@@ -9,8 +9,24 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 from pipeflow.dsl.nodes import Group, Node, ReplyWeights, SyncWeights
+from pipeflow.lowering.host import FIRST
 from pipeflow.lowering.items import Item
-from pipeflow.lowering.program import Program, Tally
+from pipeflow.lowering.program import Program
+
+
+class Installed:
+    """A program in an actor: whose it is, the key that its calls name, and the nodes of its steps in order.
+
+    `named` is the key as the last arguments of a call, `made` how many items its source is known to have made.
+    """
+
+    def __init__(self, node: Node, key: int, program: Program) -> None:
+        self.node = node
+        self.key = key
+        self.program = program
+        self.nodes = tuple(step.node for step in program.all_steps)
+        self.named = () if key == FIRST else (key,)
+        self.made = 0
 
 
 class Restarts:
@@ -18,22 +34,22 @@ class Restarts:
 
     def __init__(self) -> None:
         self._used: Counter[int] = Counter()
-        self._programs: defaultdict[str, list[tuple[Node, int, Program]]] = defaultdict(list)
+        self._programs: defaultdict[str, list[Installed]] = defaultdict(list)
         self._weights: dict[tuple[int, int], tuple[SyncWeights | ReplyWeights, Item]] = {}
-        # How many items the source of each program is known to have made, by the program's key.
-        self.made: Counter[int] = Counter()
 
     def allowed(self, group: Group) -> bool:
         """Whether one more actor of the group may be started again; counts it."""
         self._used[id(group)] += 1
         return self._used[id(group)] <= group.restarts
 
-    def installed(self, actor: str, node: Node, key: int, program: Program) -> None:
-        """A program was installed."""
-        self._programs[actor].append((node, key, program))
+    def installed(self, actor: str, node: Node, program: Program) -> Installed:
+        """A program is installed, under the next key of its actor."""
+        installed = Installed(node, len(self._programs[actor]) + FIRST, program)
+        self._programs[actor].append(installed)
+        return installed
 
-    def programs(self, actor: str) -> Sequence[tuple[Node, int, Program]]:
-        """The programs of an actor, with their nodes and keys, in the order of installation."""
+    def programs(self, actor: str) -> Sequence[Installed]:
+        """The programs of an actor, in the order of installation."""
         return self._programs[actor]
 
     def broadcast(self, node: SyncWeights | ReplyWeights, group: Group, weights: Item) -> None:
@@ -43,10 +59,3 @@ class Restarts:
     def weights_of(self, group: Group) -> list[tuple[SyncWeights | ReplyWeights, Item]]:
         """The latest weights that were sent to actors of a group, by every node that sends any."""
         return [sent for (_, known), sent in self._weights.items() if known == id(group)]
-
-    def count(self, program: Program, actor: str, tallies: Sequence[Tally]) -> None:
-        """Note how many items a program's source made."""
-        if program.source is not None:
-            for _, key, known in self._programs[actor]:
-                if known is program:
-                    self.made[key] += tallies[0].made

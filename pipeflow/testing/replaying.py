@@ -15,7 +15,7 @@ from typing_extensions import override
 from pipeflow.dsl import Stream
 from pipeflow.lowering.engines.sim import Chooser, Sim
 from pipeflow.lowering.run import Run
-from pipeflow.semantics.events import Delivered, Event, Finished, Trace
+from pipeflow.semantics.events import Called, Delivered, Event, Finished, Trace
 from pipeflow.testing.schedules import Simulated, finished
 
 
@@ -74,6 +74,9 @@ class _Replay(Chooser):
                 return int(not isinstance(following, Finished))
             case ["the driver looks", "another finishes"]:
                 return int(isinstance(following, Finished))
+            case [one, several] if several == one.replace("one call", "several calls") != one:
+                called = isinstance(following, Called) and one == f"one call to {following.actor}"
+                return int(not called)
             case ["0", *_]:
                 self._steps += 1
                 return 0

@@ -187,7 +187,7 @@ def test_an_item_or_an_argument_that_cannot_be_sent_names_the_stage_that_takes_i
 @pytest.mark.ray
 def test_an_item_that_cannot_leave_its_actor_is_an_error(ray_runtime: None) -> None:
     plan = from_shards([[1]]) | (lambda number: Unpicklable()) | gather_sync()
-    with pytest.raises(EngineError, match=r"made in shards\[0\] cannot be read here: stays here"):
+    with pytest.raises(StageError, match=r"stage lambda failed in shards\[0\]: RuntimeError: stays here"):
         list(plan.run("ray"))
     with pytest.raises(StageError, match=r"stage Recorder.stage\(Recorder.note\) failed in Recorder\[0\]"):
         list((plan | actors(Recorder, 1).stage(Recorder.note)).run("ray"))

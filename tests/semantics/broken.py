@@ -120,17 +120,18 @@ class WaitsForTheSlowest(AsyncGatherCursor):
     """Shards are served in turns, so that all wait for the slowest."""
 
     @override
-    def _in_time(self, shard: Shard) -> bool:
-        waiting = [other for other in self._shards if other.calls]
-        return shard is min(waiting, key=lambda other: other.asked - len(other.calls))
+    def _ready(self) -> list[Shard]:
+        waiting = [shard for shard in self._shards if shard.calls]
+        slowest = min(waiting, key=lambda shard: shard.asked - len(shard.calls), default=None)
+        return [shard for shard in super()._ready() if shard is slowest]
 
 
 class OvertakesMessages(Sim):
     """A call for an item goes before the messages that were issued right before it."""
 
     @override
-    def submit(self, actor: Actor, method: Callable[..., Answer], *args: Any) -> Call:
-        call = super().submit(actor, method, *args)
+    def submit(self, actor: Actor, method: Callable[..., Answer], *args: Any, apart: bool = False) -> Call:
+        call = super().submit(actor, method, *args, apart=apart)
         if method is Host.advance:
             queue = self._queues[actor]
             mine, messages = queue.pop(), list[LocalCall]()
@@ -263,6 +264,7 @@ def forgets_what_is_in_flight(checkpoint: Checkpoint, plan: Node, record: bool) 
     executor = _EXECUTOR_OF(checkpoint, plan, record)
     for cursor in executor.cursors.values():
         if isinstance(cursor, AsyncGatherCursor):
+            cursor._open = list(cursor._shards)
             for shard in cursor._shards:
                 shard.calls.clear()
     return executor
@@ -280,6 +282,7 @@ class DeliversOnFaith(AsyncGatherCursor):
         for shard in self._shards:
             if shard.calls and shard.calls[0].reply is None:
                 call = shard.calls.popleft()
+                self._open.append(shard)
                 return Item(handle=call.item, call=call, lag=0)
         return super()._poll()
 

@@ -89,6 +89,8 @@ class SyncGatherCursor(_GatherCursor):
             elif found is Signal.DONE:
                 self._round.popleft()
             elif found is Signal.PENDING or first.wanted:
+                if found is Signal.PENDING:
+                    self.executor.awaits(1 if first.wanted else len(self._round))
                 return found
             elif self._stopped:
                 self._round.popleft()
@@ -113,13 +115,22 @@ class AsyncGatherCursor(_GatherCursor):
     # How many weights an item may be behind; so that none gets older, shards are asked less and some items wait.
     max_lag: float = math.inf
 
+    def __init__(
+        self, executor: Executor, node: nodes.Gather, shards: Sequence[Shard], feeding: Sequence[Cursor]
+    ) -> None:
+        super().__init__(executor, node, shards, feeding)
+        # Those that may be asked for more.
+        self._open = list(shards)
+        self._place = {shard: place for place, shard in enumerate(shards)}
+
     @override
     def _poll(self) -> Item | Signal:
         self._ask()
-        ready = [s for s in self._shards if s.calls and s.calls[0].reply is not None and self._in_time(s)]
         rejected = False
-        for shard in sorted(ready, key=lambda shard: shard.calls[0].finished):
+        for shard in self._ready():
             found = shard.head()
+            if shard not in self._open:
+                self._open.append(shard)
             if isinstance(found, Item):
                 return self._taken(found)
             rejected |= found is Signal.REJECTED
@@ -127,6 +138,7 @@ class AsyncGatherCursor(_GatherCursor):
         if rejected:
             return Signal.REJECTED
         if any(shard.calls for shard in self._shards):
+            self.executor.awaits(1)
             return Signal.PENDING
         if self._stopped or all(shard.ended for shard in self._shards):
             return Signal.DONE
@@ -134,14 +146,37 @@ class AsyncGatherCursor(_GatherCursor):
             return Signal.PASS
         return self._wait_for_sources()
 
+    def _ready(self) -> list[Shard]:
+        """The shards with something to deliver, in the order in which it was finished."""
+        ready = [shard for shard in self._shards if shard.calls and shard.calls[0].reply is not None]
+        if self.max_lag < math.inf:
+            ready = [shard for shard in ready if self._in_time(shard)]
+        if len(ready) > 1:
+            ready.sort(key=lambda shard: shard.calls[0].finished)
+        return ready
+
     def _ask(self) -> None:
-        if self._stopped:
+        if self._stopped or not self._open:
             return
-        for shard in sorted(self._shards, key=lambda shard: shard.asked):
-            # A source that was not ready is asked once, not `num_async` times.
-            limit = 0 if shard.ended or shard.waits else self._num_async
-            while len(shard.calls) < limit and self._feasible([*self._lags(), 0]):
+        if len(self._open) > 1:
+            self._open.sort(key=lambda shard: (shard.asked, self._place[shard]))
+        self._open = [shard for shard in self._open if self._has_room(shard)]
+
+    def _has_room(self, shard: Shard) -> bool:
+        """Ask a shard for as many items as it may start; whether it may be asked for more."""
+        if shard.ended:
+            return False
+        if shard.waits:  # a source that was not ready is asked once, not `num_async` times
+            return True
+        room = self._num_async - len(shard.calls)
+        if self.max_lag < math.inf:
+            while room > 0 and self._feasible([*self._lags(), 0]):
                 shard.ask()
+                room -= 1
+        else:
+            while room > 0 and (asked := shard.ask_for(room)):
+                room -= asked
+        return room > 0
 
     def _in_time(self, shard: Shard) -> bool:
         """Whether all other items can still be delivered within the limit after one of this shard was."""

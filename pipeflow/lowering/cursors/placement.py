@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from typing_extensions import override
@@ -11,7 +11,7 @@ from typing_extensions import override
 from pipeflow.dsl import nodes
 from pipeflow.lowering.cursors.cursor import Cursor, OneInputCursor
 from pipeflow.lowering.engine import Call
-from pipeflow.lowering.host import Answer, Host
+from pipeflow.lowering.host import Host
 from pipeflow.lowering.items import Item, Origin, Signal
 from pipeflow.lowering.program import Program, Reply, Status
 
@@ -39,9 +39,11 @@ class PlaceCursor(OneInputCursor):
 
     def __init__(self, executor: Executor, node: nodes.Place, upstream: Cursor, program: Program) -> None:
         super().__init__(executor, node, upstream)
-        self._program = program
+        program = replace(program, apart=id(node) not in executor.read_here)
         self._actors = executor.actors(node.group)
-        self._keys = [executor.install(node, node.group, index, program) for index in range(node.group.count)]
+        self._programs = [
+            executor.install(node, node.group, index, program) for index in range(node.group.count)
+        ]
         self._load = [0] * len(self._actors)
         self._had = [0] * len(self._actors)
         self._max_in_flight = node.max_in_flight
@@ -67,7 +69,10 @@ class PlaceCursor(OneInputCursor):
             if ready is None:
                 if not self._calls:
                     return idle
-                return Signal.PASS if idle in (Signal.PASS, Signal.REJECTED) else Signal.PENDING
+                if idle in (Signal.PASS, Signal.REJECTED):
+                    return Signal.PASS
+                self.executor.awaits(1)
+                return Signal.PENDING
             self._calls.remove(ready)
             self._load[ready.actor] -= 1
             reply = ready.call.reply
@@ -90,7 +95,7 @@ class PlaceCursor(OneInputCursor):
         while len(self._calls) < self._max_in_flight:
             if self._more:
                 self._more = False
-                self._submit(0, None, Host.more)
+                self._issued(0, self.executor.run(self._programs[0], self._actors[0], Host.more))
                 continue
             if not self._input_ended:
                 if self._calls and sum(self._had) - self._calls[0].position > self._max_in_flight:
@@ -105,28 +110,19 @@ class PlaceCursor(OneInputCursor):
             if self._told_end:
                 return Signal.DONE
             self._told_end = True
-            self._submit(0, None, Host.finish)
+            call = self.executor.run(self._programs[0], self._actors[0], Host.finish, purpose="end")
+            self._issued(0, call)
         return Signal.PENDING
 
     def _feed(self, item: Item) -> None:
         least = min(range(len(self._load)), key=lambda actor: (self._load[actor], self._had[actor]))
-        method, arguments = self.executor.feeding(item)
-        self._submit(least, item, method, *arguments)
+        self._issued(
+            least, self.executor.feed(self._programs[least], self._actors[least], item), item.origins
+        )
         self._had[least] += 1
 
-    def _submit(self, actor: int, item: Item | None, method: Callable[..., Answer], *args: object) -> None:
-        call = self.executor.submit(
-            self.node,
-            self._actors[actor],
-            method,
-            self._keys[actor],
-            *args,
-            program=self._program,
-            purpose="end" if method is Host.finish else None,
-            given=item,
-        )
+    def _issued(self, actor: int, call: Call, origins: tuple[Origin, ...] = ()) -> None:
         self._load[actor] += 1
-        origins = () if item is None else item.origins
         self._calls.append(_InFlight(call, actor, sum(self._had), origins))
 
     def _ready(self) -> _InFlight | None:

@@ -9,15 +9,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
 from pipeflow.dsl import nodes
 from pipeflow.lowering.cursors.cursor import Cursor
-from pipeflow.lowering.engine import Call
+from pipeflow.lowering.engine import Actor, Call
 from pipeflow.lowering.fusion import ShardProgram
-from pipeflow.lowering.host import Answer, Host
+from pipeflow.lowering.host import Host
 from pipeflow.lowering.items import Item, Origin, Signal
 from pipeflow.lowering.program import Status
 
@@ -30,15 +31,15 @@ class Shard(ABC):
 
     def __init__(self, executor: Executor, node: nodes.Gather, shard: ShardProgram) -> None:
         self._executor = executor
-        self._node = node
-        self._program = shard.program
         self._actors, self._index = executor.actors(shard.group), shard.index
-        self._key = executor.install(node, shard.group, shard.index, shard.program)
+        self._installed = executor.install(node, shard.group, shard.index, shard.program)
         self._origins = (Origin(shard.group, shard.index),) if node.with_source else ()
         self._not_ready_since: int | None = None
         self._asked_in: dict[Call, int] = {}
         self.name = self._actors[shard.index].name
         self.calls: deque[Call] = deque()
+        # Seconds that its latest item took to make.
+        self._seconds = 0.0
         self.ended = False
         self.asked = 0
         # Whether it was asked for an item that it still has to be fed.
@@ -60,6 +61,11 @@ class Shard(ABC):
         """See to it that one more item comes."""
         ...
 
+    def ask_for(self, room: int) -> int:
+        """Ask for one item or several of those that there is room for; how many. 0 puts it off."""
+        self.ask()
+        return 1
+
     def feed(self) -> None:
         """Let it start on what it was asked for, where it did not yet."""
         return
@@ -76,6 +82,7 @@ class Shard(ABC):
                 return Signal.PENDING
             call = self.calls.popleft()
             asked_in = self._asked_in.pop(call)
+            self._seconds = reply.busy
             match reply.status:
                 case Status.ITEM:
                     self._not_ready_since = None
@@ -93,11 +100,11 @@ class Shard(ABC):
             return Signal.DONE
         return Signal.NOT_READY if self.waits else nothing
 
-    def _submit(self, method: Callable[..., Answer], *args: object, given: Item | None = None) -> None:
-        actor = self._actors[self._index]  # looked up anew, since it may have been restarted
-        call = self._executor.submit(
-            self._node, actor, method, self._key, *args, program=self._program, given=given
-        )
+    @property
+    def _actor(self) -> Actor:
+        return self._actors[self._index]  # looked up anew, since it may have been restarted
+
+    def _issued(self, call: Call) -> None:
         self._asked_in[call] = self._executor.epoch
         self.calls.append(call)
         self.asked += 1
@@ -108,7 +115,18 @@ class SourceShard(Shard):
 
     @override
     def ask(self) -> None:
-        self._submit(Host.advance)
+        self._issued(self._executor.run(self._installed, self._actor, Host.advance))
+
+    @override
+    def ask_for(self, room: int) -> int:
+        together = self._installed.program.together
+        if together == 1 or not self._executor.engine.travels_together(self._actor, self._seconds):
+            return super().ask_for(room)
+        if room < together:
+            return 0
+        for call in self._executor.run_together(self._installed, self._actor):
+            self._issued(call)
+        return together
 
 
 class FedShard(Shard):
@@ -138,11 +156,11 @@ class FedShard(Shard):
             self.wanted = not self.ended
             return
         self.wanted = False
+        executor, installed, actor = self._executor, self._installed, self._actor
         if found.origins:
-            self._submit(Host.feed, self._executor.delivered(found), given=found)
+            self._issued(executor.run(installed, actor, Host.feed, executor.delivered(found), given=found))
         else:
-            method, arguments = self._executor.feeding(found)
-            self._submit(method, *arguments, given=found)
+            self._issued(executor.feed(installed, actor, found))
 
     @override
     def head(self) -> Item | Signal:
@@ -204,7 +222,11 @@ def shards_on(
     """The running shards of a gather, and the cursors of the streams that feed some of them."""
     scatterings: dict[int, Scattering] = {}
     shards: list[Shard] = []
-    for program in programs:
+    apart = id(node) not in executor.read_here
+    # Half of what may be in flight travels while the other half is made; large items go one by one.
+    together = 1 if apart or node.mode != "async" else max(node.num_async // 2, 1)
+    for shard in programs:
+        program = replace(shard, program=replace(shard.program, apart=apart, together=together))
         if program.scatter is None:
             shards.append(SourceShard(executor, node, program))
             continue

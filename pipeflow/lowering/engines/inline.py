@@ -53,12 +53,20 @@ class InlineEngine(Engine):
         return LocalActor(name, Host(index))
 
     @override
-    def submit(self, actor: Actor, method: Callable[..., Answer], *args: Any) -> Call:
+    def submit(self, actor: Actor, method: Callable[..., Answer], *args: Any, apart: bool = False) -> Call:
         assert isinstance(actor, LocalActor)
         return LocalCall(actor, method, args)
 
     @override
-    def wait(self, calls: Sequence[Call], timeout: float | None) -> Sequence[Call]:
+    def submit_together(self, actor: Actor, count: int, *args: Any, apart: bool = False) -> Sequence[Call]:
+        return [self.submit(actor, Host.advance, *args) for _ in range(count)]
+
+    @override
+    def travels_together(self, actor: Actor, seconds: float) -> bool:
+        return False
+
+    @override
+    def wait(self, calls: Sequence[Call], timeout: float | None, needed: int = 1) -> Sequence[Call]:
         return (self._run(calls[0]),)
 
     @override

@@ -1,7 +1,7 @@
 """The Ray engine: a host is a Ray actor, an item an object in Ray's store, on this machine or on a cluster.
 
-The only module that imports Ray. A host's answer comes as two objects: the small reply, which the driver reads,
-and the item, which stays where it was made until somebody who needs it fetches it.
+The only module that imports Ray. An item that the driver reads comes with the reply, as one object. Every other is
+an object of its own, which stays where it was made until somebody who needs it fetches it.
 """
 
 from __future__ import annotations
@@ -22,8 +22,13 @@ from typing_extensions import override
 from pipeflow.dsl.errors import EngineError
 from pipeflow.lowering.engine import Actor, Call, Engine, Handle
 from pipeflow.lowering.host import Answer, Host
-from pipeflow.lowering.program import Failure, Reply, Status
+from pipeflow.lowering.program import Failure, Reply, Status, Tally
 
+# Calls that take less than this cost more to make than to run.
+_SMALL_SECONDS = 0.0002
+# Where several calls are needed, how long to wait for all of them before what else has finished is looked at.
+_PATIENCE_SECONDS = 0.05
+_STATUSES = {status.value: status for status in Status}
 _CLOSE_SECONDS = 5.0
 _PROBE_SECONDS = 5.0
 # How a connection in HTTP/2 begins, with an empty frame of settings, and the type of frame that answers it.
@@ -55,6 +60,8 @@ class Ray(Engine):
     def __init__(self, address: str | None = None, num_cpus: int | None = None) -> None:
         self._address = address
         self._num_cpus = num_cpus
+        # Whether what was waited for last had finished already, so that more may have.
+        self._late = False
 
     @property
     @override
@@ -100,46 +107,65 @@ class Ray(Engine):
         return _RemoteActor(name, (actor_class.options(**options) if options else actor_class).remote(index))
 
     @override
-    def submit(self, actor: Actor, method: Callable[..., Answer], *args: Any) -> Call:
-        return self._submit(actor, method, *args)
-
-    # `Any`: see the protocol.
-    def _submit(self, actor: Actor, method: Callable[..., Answer], *args: Any) -> _RemoteCall:
-        assert isinstance(actor, _RemoteActor)
-        values = [arg.ref if isinstance(arg, _RemoteHandle) else arg for arg in args]
-        answer, item = actor.remote_method(method)(*values)
-        return _RemoteCall(actor, _RemoteHandle(item, actor.name), answer)
+    def submit(self, actor: Actor, method: Callable[..., Answer], *args: Any, apart: bool = False) -> Call:
+        return self._submit(actor, method, *args, apart=apart)
 
     @override
-    def wait(self, calls: Sequence[Call], timeout: float | None) -> Sequence[Call]:
-        by_ref = {call.answer: call for call in calls if isinstance(call, _RemoteCall)}
-        refs = list(by_ref)
-        ready, _ = ray.wait(refs, num_returns=len(refs), timeout=0)
-        if not ready and timeout != 0:
-            ready, _ = ray.wait(refs, num_returns=1, timeout=timeout)
-        finished = [by_ref[ref] for ref in ready]
-        try:
-            replies = ray.get(ready)
-        except ray.exceptions.RayError:  # of one of them; each is asked which
-            return self._settled(finished)
-        for call, reply in zip(finished, replies, strict=True):
-            call.reply = reply
-        return finished
+    def submit_together(self, actor: Actor, count: int, *args: Any, apart: bool = False) -> Sequence[Call]:
+        assert not apart  # items that stay apart are too large to be waited for together
+        first = self._submit(actor, Host.advance_together, *args)
+        more = [_RemoteCall(actor, _RemoteHandle(actor.name), first.answer) for _ in range(count - 1)]
+        first.bundle = (first, *more)
+        return first.bundle
 
-    def _settled(self, finished: Sequence[_RemoteCall]) -> Sequence[Call]:
-        """Set the replies one by one where not every call came back with one."""
-        for call in finished:
-            try:
-                call.reply = ray.get(call.answer)
-            except ray.exceptions.RayActorError as error:
-                # Raised in a living actor where it was given an item that a dead one was to make.
-                if isinstance(error, ray.exceptions.RayTaskError):
-                    call.reply = Reply(Status.LOST)
-                else:
-                    call.reply = Reply(Status.DIED, failure=Failure(-1, -1, error))
-            except ray.exceptions.RayError as error:
-                call.reply = _untravelled(error)
-        return finished
+    @override
+    def travels_together(self, actor: Actor, seconds: float) -> bool:
+        return seconds < _SMALL_SECONDS
+
+    # `Any`: see the protocol.
+    def _submit(
+        self, actor: Actor, method: Callable[..., Any], *args: Any, apart: bool = False
+    ) -> _RemoteCall:
+        assert isinstance(actor, _RemoteActor)
+        values = [arg.travelling() if isinstance(arg, _RemoteHandle) else arg for arg in args]
+        if apart:
+            answer, item = actor.remote_method(method, 2)(*values)
+            return _RemoteCall(actor, _RemoteHandle(actor.name, item), answer)
+        return _RemoteCall(actor, _RemoteHandle(actor.name), actor.remote_method(method, 1)(*values))
+
+    @override
+    def wait(self, calls: Sequence[Call], timeout: float | None, needed: int = 1) -> Sequence[Call]:
+        # Of calls that travel together the first stands for all.
+        by_ref: dict[ray.ObjectRef[Any], _RemoteCall] = {}
+        for call in calls:
+            assert isinstance(call, _RemoteCall)
+            by_ref.setdefault(call.answer, call)
+        finished = [by_ref[ref] for ref in self._ready(list(by_ref), timeout, needed)]
+        try:
+            answers = ray.get([call.answer for call in finished])
+        except ray.exceptions.RayError:  # of one of them; each is asked which
+            return _flat([_settled(call) for call in finished])
+        return _flat([call.answered(answer) for call, answer in zip(finished, answers, strict=True)])
+
+    def _ready(
+        self, refs: list[ray.ObjectRef[Any]], timeout: float | None, needed: int
+    ) -> list[ray.ObjectRef[Any]]:
+        """Those that are finished, in the order given; it blocks until there is one, or for the timeout."""
+        ready: list[ray.ObjectRef[Any]] = []
+        if timeout == 0 or self._late:
+            ready, _ = ray.wait(refs, num_returns=len(refs), timeout=0)
+            if ready or timeout == 0:
+                return ready
+        if len(refs) == 1 and timeout is None:
+            return refs  # reading it waits for it
+        asked = time.perf_counter()
+        if needed > 1:
+            ready, _ = ray.wait(refs, num_returns=min(needed, len(refs)), timeout=_PATIENCE_SECONDS)
+        if not ready:
+            ready, _ = ray.wait(refs, num_returns=1, timeout=timeout)
+        # What did not have to be waited for is seldom alone: the next look is for all.
+        self._late = time.perf_counter() - asked < _SMALL_SECONDS
+        return ready
 
     @override
     def sleep(self, seconds: float) -> None:
@@ -148,11 +174,12 @@ class Ray(Engine):
     @override
     def fetch(self, handle: Handle) -> object:
         assert isinstance(handle, _RemoteHandle)
+        if handle.ref is None:
+            return handle.value
         try:
             return ray.get(handle.ref)
         except ray.exceptions.RayError as error:
-            message = f"an item that was made in {handle.made_in} cannot be read here: {_first_line(error)}"
-            raise EngineError(message) from error
+            raise _unreadable(handle.made_in, error) from error
 
     @override
     def duplicate(self, handle: Handle) -> Handle:
@@ -166,7 +193,7 @@ class Ray(Engine):
             closings = {call.answer: call for call in (self._submit(actor, Host.close) for actor in actors)}
             refs = list(closings)
             ready = ray.wait(refs, num_returns=len(refs), timeout=_CLOSE_SECONDS)[0] if refs else []
-            return self._settled([closings[ref] for ref in ready])
+            return _flat([_settled(closings[ref]) for ref in ready])
         finally:  # also after a second Ctrl-C
             for actor in actors:
                 assert isinstance(actor, _RemoteActor)
@@ -196,19 +223,52 @@ class Ray(Engine):
 
 
 class _RemoteHandle(Handle):
-    __slots__ = ("made_in", "ref")
+    """An item by its reference, or, without one, as it came with the reply."""
 
-    def __init__(self, ref: ray.ObjectRef[Any], made_in: str) -> None:
-        self.ref = ref
+    __slots__ = ("made_in", "ref", "value")
+
+    def __init__(self, made_in: str, ref: ray.ObjectRef[Any] | None = None) -> None:
         self.made_in = made_in
+        self.ref = ref
+        self.value: object = None
+
+    def travelling(self) -> object:
+        """The item as an argument of a remote call."""
+        return self.value if self.ref is None else self.ref
 
 
 class _RemoteCall(Call):
-    __slots__ = ("answer",)
+    """A call, or the first of a `bundle` of calls that were made as one."""
 
-    def __init__(self, actor: Actor, item: Handle, answer: ray.ObjectRef[Any]) -> None:
-        super().__init__(actor, item)
+    __slots__ = ("answer", "bundle", "handle")
+
+    def __init__(self, actor: Actor, handle: _RemoteHandle, answer: ray.ObjectRef[Any]) -> None:
+        super().__init__(actor, handle)
         self.answer = answer
+        self.handle = handle
+        self.bundle: tuple[_RemoteCall, ...] = ()
+
+    # `Any`: what a remote host made of its answer.
+    def answered(self, answer: list[Any]) -> Sequence[Call]:
+        """Set the reply, and the item where it came along."""
+        if not self.bundle:
+            self._set(answer)
+            return (self,)
+        for call, own in zip(self.bundle, answer, strict=True):
+            call._set(own)
+        return self.bundle
+
+    def _set(self, answer: list[Any]) -> None:
+        self.reply = _decoded(answer)
+        if self.handle.ref is None:
+            self.handle.value = answer[-1]
+
+    def unanswered(self, reply: Reply) -> Sequence[Call]:
+        """Set the reply to a call that came back without one."""
+        calls = self.bundle or (self,)
+        for call in calls:
+            call.reply = reply
+        return calls
 
 
 class _RemoteActor:
@@ -217,22 +277,61 @@ class _RemoteActor:
     def __init__(self, name: str, handle: Any) -> None:
         self.name = name
         self.handle = handle
-        self._methods: dict[str, Any] = {}
+        self._methods: dict[tuple[str, int], Any] = {}
 
-    def remote_method(self, method: Callable[..., Answer]) -> Any:
-        name = method.__name__
-        found = self._methods.get(name)
+    # `Any`: Ray's handles on methods have no types.
+    def remote_method(self, method: Callable[..., Any], returns: int) -> Any:
+        key = method.__name__, returns
+        found = self._methods.get(key)
         if found is None:
-            found = self._methods[name] = getattr(self.handle, name).options(num_returns=2).remote
+            found = getattr(self.handle, method.__name__).options(num_returns=returns).remote
+            self._methods[key] = found
         return found
 
 
 class _RemoteHost(Host):
-    """A `Host` whose failures can travel: the exception as far as it can be pickled, its traceback as text."""
+    """A `Host` whose answers can travel.
+
+    A reply is a list of plain values, which Ray need not pickle; the item is its last member where the driver
+    reads it, else an object apart. An exception goes as far as it can be pickled, its traceback as text.
+    """
 
     @override
-    def _inside(self, work: Callable[..., Answer], *args: object) -> Answer:
-        return _portable(super()._inside(work, *args))
+    # `Any`: a list of the engine's own in place of an answer.
+    def _inside(self, work: Callable[..., Answer], *args: object, apart: bool = False) -> Any:
+        reply, item = _portable(super()._inside(work, *args, apart=apart))
+        return (_encoded(reply), item) if reply.apart else [*_encoded(reply), item]
+
+
+def _encoded(reply: Reply) -> list[Any]:
+    tallies = [value for tally in reply.tallies for value in (tally.taken, tally.made, tally.busy)]
+    return [reply.status.value, reply.more, reply.order, tallies, reply.failure]
+
+
+def _decoded(answer: list[Any]) -> Reply:
+    status, more, order, tallies, failure = answer[:5]
+    pairs = tuple(Tally(*tallies[index : index + 3]) for index in range(0, len(tallies), 3))
+    return Reply(_STATUSES[status], more=more, tallies=pairs, failure=failure, order=order)
+
+
+def _settled(call: _RemoteCall) -> Sequence[Call]:
+    """Set the reply of one call, which may have come back without one."""
+    try:
+        answer = ray.get(call.answer)
+    except ray.exceptions.RayActorError as error:
+        # Raised in a living actor where it was given an item that a dead one was to make.
+        if isinstance(error, ray.exceptions.RayTaskError):
+            return call.unanswered(Reply(Status.LOST))
+        return call.unanswered(Reply(Status.DIED, failure=Failure(-1, -1, error)))
+    except ray.exceptions.RaySystemError as error:
+        raise _unreadable(call.actor.name, error) from error  # the item that came along
+    except ray.exceptions.RayError as error:
+        return call.unanswered(_untravelled(error))
+    return call.answered(answer)
+
+
+def _flat(groups: Sequence[Sequence[Call]]) -> Sequence[Call]:
+    return [call for group in groups for call in group]
 
 
 def _portable(answer: Answer) -> Answer:
@@ -246,6 +345,10 @@ def _portable(answer: Answer) -> Answer:
     except Exception:  # pickling runs the exception class's own code, which may raise anything
         cause = RuntimeError(f"{type(cause).__name__}: {cause}")
     return replace(reply, failure=replace(reply.failure, cause=cause, trace=trace)), item
+
+
+def _unreadable(made_in: str, error: ray.exceptions.RayError) -> EngineError:
+    return EngineError(f"an item that was made in {made_in} cannot be read here: {_first_line(error)}")
 
 
 def _untravelled(error: ray.exceptions.RayError) -> Reply:

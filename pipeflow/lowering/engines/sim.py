@@ -67,14 +67,18 @@ class Sim(InlineEngine):
         return actor
 
     @override
-    def submit(self, actor: Actor, method: Callable[..., Answer], *args: Any) -> Call:
+    def submit(self, actor: Actor, method: Callable[..., Answer], *args: Any, apart: bool = False) -> Call:
         assert isinstance(actor, LocalActor)
         call = LocalCall(actor, method, args)
         self._queues[actor].append(call)
         return call
 
     @override
-    def wait(self, calls: Sequence[Call], timeout: float | None) -> Sequence[Call]:
+    def travels_together(self, actor: Actor, seconds: float) -> bool:
+        return self._yes(f"several calls to {actor.name}", f"one call to {actor.name}")
+
+    @override
+    def wait(self, calls: Sequence[Call], timeout: float | None, needed: int = 1) -> Sequence[Call]:
         wanted = set(calls)
         finished: list[Call] = self._lost([call for call in calls if call.actor in self._dead])
         if timeout == 0 and self._yes("see nothing", "look"):

@@ -25,8 +25,8 @@ from pipeflow.dsl import (
     from_shards,
     gather_sync,
 )
-from pipeflow.lowering.engine import Call, Handle
-from pipeflow.lowering.engines.ray import Ray, _RemoteActor, _RemoteCall
+from pipeflow.lowering.engine import Call
+from pipeflow.lowering.engines.ray import Ray, _encoded, _RemoteActor, _RemoteCall, _RemoteHandle
 from pipeflow.lowering.program import Reply, Status
 from tests.lowering.actors import Counter, Failing
 
@@ -120,7 +120,7 @@ def test_of_calls_that_come_back_together_only_those_of_dead_actors_are_lost(
 ) -> None:
     """Law 19."""
     died = ray.exceptions.ActorDiedError()
-    answers: dict[str, object] = {"a": died, "b": Reply(Status.EMPTY), "c": died}
+    answers: dict[str, object] = {"a": died, "b": [*_encoded(Reply(Status.EMPTY)), None], "c": died}
 
     def get(refs: object) -> object:
         if isinstance(refs, list):
@@ -133,7 +133,7 @@ def test_of_calls_that_come_back_together_only_those_of_dead_actors_are_lost(
     monkeypatch.setattr(ray, "get", get)
     monkeypatch.setattr(ray, "wait", lambda refs, **_: (refs, []))
     calls: list[Call] = [
-        _RemoteCall(_RemoteActor(f"actor {name}", None), Handle(), name)  # type: ignore[arg-type]
+        _RemoteCall(_RemoteActor(f"actor {name}", None), _RemoteHandle("here"), name)  # type: ignore[arg-type]
         for name in answers
     ]
     assert Ray().wait(calls, None) == calls
