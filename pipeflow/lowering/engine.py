@@ -80,7 +80,7 @@ class Engine(Protocol):
         """
         ...
 
-    def submit_together(self, actor: Actor, count: int, *args: Any, apart: bool = False) -> Sequence[Call]:
+    def submit_together(self, actor: Actor, count: int, apart: bool = False) -> Sequence[Call]:
         """Call `Host.advance` so many times, as one call of `Host.advance_together` where that is cheaper."""
         ...
 

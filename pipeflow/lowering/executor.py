@@ -213,10 +213,15 @@ class Executor:
             installed=installed, purpose=purpose, given=given, apart=installed.program.apart,
         )  # fmt: skip
 
-    def run_together(self, installed: Installed, actor: Actor) -> Sequence[Call]:
-        """Run a program for several items, as many as it says, with one call where the engine can."""
+    def advance(self, installed: Installed, actor: Actor) -> Call:
+        """Run a program from its source until one item is finished."""
+        method = Host.advance_by_key if installed.named else Host.advance
+        return self.run(installed, actor, method)
+
+    def advance_together(self, installed: Installed, actor: Actor) -> Sequence[Call]:
+        """Run an actor's first program for as many items as it says, with one call where the engine can."""
         program = installed.program
-        calls = self.engine.submit_together(actor, program.together, *installed.named, apart=program.apart)
+        calls = self.engine.submit_together(actor, program.together, apart=program.apart)
         for call in calls:
             self._issued(call, installed.node, installed, "item", None)
         return calls

@@ -52,17 +52,19 @@ class Host:
         """Let a program's source make `count` items that nobody gets: those of before a restart."""
         return self._inside(self._programs[key].skip, self._actor, count)
 
-    def advance(self, key: int = FIRST) -> Answer:
+    # Without a parameter, since Ray then has no arguments to check.
+    def advance(self) -> Answer:
+        """Run the first program from its source until one item is finished."""
+        return self.advance_by_key(FIRST)
+
+    def advance_by_key(self, key: int) -> Answer:
         """Run a program from its source until one item is finished."""
         machine = self._programs[key]
         return self._inside(machine.advance, self._actor, apart=machine.apart)
 
-    def advance_together(self, key: int = FIRST) -> list[Answer]:
-        """As many calls of `advance` as the program says, one after the other."""
-        machine = self._programs[key]
-        return [
-            self._inside(machine.advance, self._actor, apart=machine.apart) for _ in range(machine.together)
-        ]
+    def advance_together(self) -> list[Answer]:
+        """As many calls of `advance` as the first program says, one after the other."""
+        return [self.advance() for _ in range(self._programs[FIRST].together)]
 
     def feed(self, item: object, key: int = FIRST) -> Answer:
         """Give a program one input and take its first output."""

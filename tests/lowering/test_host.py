@@ -46,10 +46,10 @@ def shard(*items: object, steps: tuple[Step, ...] = ()) -> Host:
 
 
 def advanced(host: Host) -> list[tuple[Status, object]]:
-    """The answers of `advance` up to the end of the shard."""
+    """The answers of `advance_by_key` up to the end of the shard."""
     found = list[tuple[Status, object]]()
     while not found or found[-1][0] in (Status.ITEM, Status.EMPTY):
-        reply, item = host.advance(KEY)
+        reply, item = host.advance_by_key(KEY)
         found.append((reply.status, item))
     return found
 
@@ -62,25 +62,25 @@ def test_a_shard_that_has_ended_stays_so() -> None:
     """Law 18: calls that were under way already find the same end."""
     host = shard(steps=(Step(1, expansion=Doubling),))
     assert advanced(host) == [(Status.ITEM, "end"), (Status.ENDED, None)]
-    assert host.advance(KEY)[0].status is Status.ENDED
+    assert host.advance_by_key(KEY)[0].status is Status.ENDED
 
 
 def test_outputs_beyond_the_first_wait_for_the_next_call() -> None:
     """Law 17: the source is not asked while something waits."""
     host = shard(1, 2, steps=(Step(1, expansion=Doubling),))
-    reply, item = host.advance(KEY)
+    reply, item = host.advance_by_key(KEY)
     assert (item, reply.more) == (1, True)
     assert [tally.made for tally in reply.tallies] == [1, 2]
-    reply, item = host.advance(KEY)
+    reply, item = host.advance_by_key(KEY)
     assert (item, reply.more) == (1, False)
     assert [tally.made for tally in reply.tallies] == [0, 0]
 
 
 def test_a_source_that_is_not_ready_says_so_and_is_not_counted() -> None:
     host = shard(NotReady(), 5)
-    reply, item = host.advance(KEY)
+    reply, item = host.advance_by_key(KEY)
     assert (reply.status, item, reply.tallies[0].made) == (Status.NOT_READY, None, 0)
-    assert host.advance(KEY)[1] == 5
+    assert host.advance_by_key(KEY)[1] == 5
 
 
 def test_a_filter_that_rejects_everything_lets_the_driver_speak_now_and_then() -> None:
@@ -91,7 +91,7 @@ def test_a_filter_that_rejects_everything_lets_the_driver_speak_now_and_then() -
         Step(0, method=lambda source: 7), (Step(1, gating=lambda: Filtering(lambda item: False)),)
     )
     host.install(KEY, program)
-    reply, _ = host.advance(KEY)
+    reply, _ = host.advance_by_key(KEY)
     assert reply.status is Status.EMPTY
     assert reply.tallies[0].made == 1000
 
@@ -124,7 +124,7 @@ def test_a_consumer_takes_its_inputs_apart_from_its_outputs() -> None:
     host = Host(0)
     host.build(Source, (), {})
     host.install(KEY, Program(steps=(Step(0, expansion=Doubling), Step(1, function=str))))
-    assert summary(host.feed(KEY, 1)) == (Status.ITEM, "1", True)
+    assert summary(host.feed(1, KEY)) == (Status.ITEM, "1", True)
     assert summary(host.more(KEY)) == (Status.ITEM, "1", False)
     assert summary(host.more(KEY)) == (Status.EMPTY, None, False)
     assert summary(host.feed_list(KEY, 1, 2)) == (Status.ITEM, "[1, 2]", True)
@@ -142,7 +142,7 @@ def test_a_program_that_is_installed_again_starts_afresh() -> None:
     host = shard(1, 2, 3, steps=(Step(1, gating=lambda: Taking(1)),))
     assert [item for _, item in advanced(host)] == [1, None]
     host.install(KEY, Program(Step(0, method=Source.next_item)))
-    assert host.advance(KEY)[1] == 2
+    assert host.advance_by_key(KEY)[1] == 2
 
 
 def test_a_failure_tells_step_item_and_cause() -> None:
@@ -152,8 +152,8 @@ def test_a_failure_tells_step_item_and_cause() -> None:
         return 1 / number
 
     host = shard(1, 2, 0, steps=(Step(1, function=abs), Step(2, function=inverse)))
-    assert [host.advance(KEY)[1], host.advance(KEY)[1]] == [1.0, 0.5]
-    reply, item = host.advance(KEY)
+    assert [host.advance_by_key(KEY)[1], host.advance_by_key(KEY)[1]] == [1.0, 0.5]
+    reply, item = host.advance_by_key(KEY)
     assert item is None
     assert reply.failure is not None
     assert (reply.status, reply.failure.step, reply.failure.item) == (Status.FAILED, 2, 2)
@@ -222,5 +222,5 @@ def test_an_interrupt_is_no_failure_of_a_stage() -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        shard(1, steps=(Step(1, function=interrupted),)).advance(KEY)
+        shard(1, steps=(Step(1, function=interrupted),)).advance_by_key(KEY)
     assert current_shard() == 0

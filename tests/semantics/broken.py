@@ -132,7 +132,7 @@ class OvertakesMessages(Sim):
     @override
     def submit(self, actor: Actor, method: Callable[..., Answer], *args: Any, apart: bool = False) -> Call:
         call = super().submit(actor, method, *args, apart=apart)
-        if method is Host.advance:
+        if method in (Host.advance, Host.advance_by_key):
             queue = self._queues[actor]
             mine, messages = queue.pop(), list[LocalCall]()
             while queue and queue[-1]._method is Host.message:

@@ -115,16 +115,16 @@ class SourceShard(Shard):
 
     @override
     def ask(self) -> None:
-        self._issued(self._executor.run(self._installed, self._actor, Host.advance))
+        self._issued(self._executor.advance(self._installed, self._actor))
 
     @override
     def ask_for(self, room: int) -> int:
-        together = self._installed.program.together
+        together = 1 if self._installed.named else self._installed.program.together
         if together == 1 or not self._executor.engine.travels_together(self._actor, self._seconds):
             return super().ask_for(room)
         if room < together:
             return 0
-        for call in self._executor.run_together(self._installed, self._actor):
+        for call in self._executor.advance_together(self._installed, self._actor):
             self._issued(call)
         return together
 

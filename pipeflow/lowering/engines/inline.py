@@ -58,8 +58,8 @@ class InlineEngine(Engine):
         return LocalCall(actor, method, args)
 
     @override
-    def submit_together(self, actor: Actor, count: int, *args: Any, apart: bool = False) -> Sequence[Call]:
-        return [self.submit(actor, Host.advance, *args) for _ in range(count)]
+    def submit_together(self, actor: Actor, count: int, apart: bool = False) -> Sequence[Call]:
+        return [self.submit(actor, Host.advance, apart=apart) for _ in range(count)]
 
     @override
     def travels_together(self, actor: Actor, seconds: float) -> bool:

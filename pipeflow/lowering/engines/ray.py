@@ -111,9 +111,9 @@ class Ray(Engine):
         return self._submit(actor, method, *args, apart=apart)
 
     @override
-    def submit_together(self, actor: Actor, count: int, *args: Any, apart: bool = False) -> Sequence[Call]:
+    def submit_together(self, actor: Actor, count: int, apart: bool = False) -> Sequence[Call]:
         assert not apart  # items that stay apart are too large to be waited for together
-        first = self._submit(actor, Host.advance_together, *args)
+        first = self._submit(actor, Host.advance_together)
         more = [_RemoteCall(actor, _RemoteHandle(actor.name), first.answer) for _ in range(count - 1)]
         first.bundle = (first, *more)
         return first.bundle
