@@ -126,6 +126,56 @@ class Perceptron:
         return x
 
 
+class CategoricalFragment:
+    """Draws the actions of one fragment, step by step, with weights that stay as they are meanwhile.
+
+    network: whose policy's half is read; it has no memory. steps: T. rows: N. generator: of the noise that
+    chooses, drawn for all steps at once. Log-probabilities are computed once too, at the end, and values not at
+    all, so a step is three calls of numpy for each layer, all on arrays of equal shape: to add a bias by
+    broadcasting would take longer than the product before it.
+    """
+
+    def __init__(self, network: Perceptron, steps: int, rows: int, generator: np.random.Generator) -> None:
+        self._activation = network.activation
+        self._layers = [(layer.weight, *_rows_of(layer, rows)) for layer in network.policy_layers]
+        head = network.policy_head
+        self._head, self._head_bias = head.weight, _rows_of(head, rows)[0]
+        self._logits = np.empty((steps, rows, head.weight.shape[1]), np.float32)
+        self._noise = generator.gumbel(size=self._logits.shape)
+        self._step = 0
+
+    def act(self, features: Float32Array, mask: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
+        """The next step's actions [N], by the Gumbel maximum.
+
+        features: [N, D]. mask: [N, K], False where a category is excluded; None excludes nothing.
+        Raises NoValidAction if a row of the mask allows nothing.
+        """
+        for weight, bias, x in self._layers:
+            np.dot(features, weight, out=x)
+            x += bias
+            self._activation(x)
+            features = x
+        logits = self._logits[self._step]
+        np.dot(features, self._head, out=logits)
+        logits += self._head_bias
+        if mask is not None:
+            logits[...] = masked(logits, mask, (logits.shape[1],))
+        actions: NDArray[np.int64] = (logits + self._noise[self._step]).argmax(axis=1)
+        self._step += 1
+        return actions
+
+    def log_probs(self, actions: NDArray[np.int64]) -> Float32Array:
+        """Log-probabilities [T, N] of the actions [T, N] that all steps drew."""
+        logits = self._logits.reshape(-1, self._logits.shape[2])
+        return categorical_log_probs(logits, actions.reshape(-1)).reshape(actions.shape)
+
+
+def _rows_of(layer: Layer, rows: int) -> tuple[Float32Array, Float32Array]:
+    """The layer's bias once for every row, and memory of that shape."""
+    bias = np.repeat(layer.bias[None], rows, axis=0)
+    return bias, np.empty_like(bias)
+
+
 def tanh_in_place(x: Float32Array) -> None:
     """x <- tanh(x)."""
     np.tanh(x, out=x)
@@ -159,9 +209,15 @@ def sample_categorical(
     logits: [N, K], unnormalised. Returns (actions [N], their log-probabilities [N]).
     """
     actions = (logits + generator.gumbel(size=logits.shape)).argmax(axis=1)
+    return actions, categorical_log_probs(logits, actions)
+
+
+def categorical_log_probs(logits: Float32Array, actions: NDArray[np.int64]) -> Float32Array:
+    """Log-probabilities [N] of the actions [N] under unnormalised logits [N, K]."""
     shifted = logits - np.maximum.reduce(logits, axis=1, keepdims=True)
     chosen = shifted[np.arange(len(logits)), actions]
-    return actions, chosen - np.log(np.add.reduce(np.exp(shifted), axis=1))
+    log_probs: Float32Array = chosen - np.log(np.add.reduce(np.exp(shifted), axis=1))
+    return log_probs
 
 
 def sample_multi_categorical(

@@ -207,7 +207,7 @@ class VectorEnvironment:
             truncated &= valid
             self._resetting = None
         ended = terminated | truncated
-        if not ended.any():
+        if not np.count_nonzero(ended):
             return EnvStep(
                 observations, rewards, terminated, truncated, self._no_finals, self._no_indices, valid
             )
@@ -248,7 +248,7 @@ class VectorEnvironment:
     ) -> NDArray[np.float32] | NDArray[np.uint8]:
         if encoded.dtype == np.float32:
             finite = np.isfinite(encoded)
-            if not finite.all():
+            if np.count_nonzero(finite) < finite.size:
                 row = int(np.flatnonzero(~finite.all(axis=1))[0])
                 raise self._bad(f"the observation holds nan or infinity: {encoded[row]}", row, indices)
         return encoded
@@ -260,7 +260,7 @@ class VectorEnvironment:
         if rewards.shape != (self.num_envs,):
             raise self._bad(f"rewards have shape {rewards.shape}, not {(self.num_envs,)}", None)
         finite = np.isfinite(rewards)
-        if not finite.all():
+        if np.count_nonzero(finite) < self.num_envs:
             row = int(np.flatnonzero(~finite)[0])
             raise self._bad(f"the reward is {rewards[row]}", row)
         return rewards

@@ -72,19 +72,26 @@ class EpisodeTracker:
         truncated: NDArray[np.bool_],
         valid: NDArray[np.bool_],
     ) -> None:
-        """Take in one vector step.
+        """Take in consecutive vector steps.
 
-        rewards, terminated, truncated, valid: [N]. Rows that are not valid (a NEXT_STEP environment's reset
-        rows) are neither a reward nor a step.
+        rewards, terminated, truncated, valid: [T, N], or [N] for one step. Rows that are not valid (a NEXT_STEP
+        environment's reset rows) are neither a reward nor a step.
         """
-        np.add(self._returns, rewards, out=self._returns, where=valid)
-        self._lengths += valid
-        ended = (terminated | truncated) & valid
-        if ended.any():
-            self._finished_returns.append(self._returns[ended])
-            self._finished_lengths.append(self._lengths[ended])
-            self._returns[ended] = 0.0
-            self._lengths[ended] = 0
+        rewards, valid = np.atleast_2d(np.where(valid, rewards, 0.0), valid)
+        ended = np.atleast_2d(terminated | truncated) & valid
+        start = 0
+        for row in np.flatnonzero(ended.any(axis=1)).tolist():
+            self._add(rewards[start : row + 1], valid[start : row + 1])
+            start = row + 1
+            self._finished_returns.append(self._returns[ended[row]])
+            self._finished_lengths.append(self._lengths[ended[row]])
+            self._returns[ended[row]] = 0.0
+            self._lengths[ended[row]] = 0
+        self._add(rewards[start:], valid[start:])
+
+    def _add(self, rewards: NDArray[np.floating], valid: NDArray[np.bool_]) -> None:
+        self._returns += np.add.reduce(rewards, axis=0, dtype=np.float64)
+        self._lengths += np.add.reduce(valid, axis=0, dtype=np.int64)
 
     def collect(self) -> EpisodeStats:
         """The episodes that ended since the last call. Each is handed out once; running ones stay."""

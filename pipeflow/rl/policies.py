@@ -31,7 +31,7 @@ from pipeflow.rl.environments import EnvSpec
 from pipeflow.rl.modules import PortableModule, to_tensor
 from pipeflow.rl.networks import Activation as Activation
 from pipeflow.rl.networks import image_network, initialise_orthogonally, numpy_layer, perceptron
-from pipeflow.rl.policy import Acted, StateArray
+from pipeflow.rl.policy import Acted, FragmentActing, StateArray
 from pipeflow.rl.recurrent import Memory, MemoryKind, Padding, state_width
 from pipeflow.rl.spaces import (
     ActionCodec,
@@ -41,6 +41,10 @@ from pipeflow.rl.spaces import (
     observation_codec,
 )
 from pipeflow.rl.threads import torch_threads
+
+# Beyond so many rows numpy's products are divided among threads, whose number is not `torch_threads`'s to say, and
+# torch's dispatch is no longer what takes the time.
+_FEW_ROWS = 64
 
 
 @dataclass(frozen=True)
@@ -184,24 +188,6 @@ class ActorCritic(PortableModule):
             distribution, values = self._heads(remembered, remembered, observations)
         return distribution.log_prob(actions), distribution.entropy(), values
 
-    def evaluate_sequences(
-        self, observations: Tensor, actions: Tensor, initial_state: Tensor, restarts: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """As `evaluate`, over a fragment as it was acted out: each [T, N] and differentiable.
-
-        observations: [T, N, *obs]. actions: [T, N, *act]. initial_state: [N, S], before the first row. restarts:
-        [T, N] bool, where the state is zeroed before the row: see `Trajectories.restarts`.
-        Raises NoValidAction if a row's mask allows no action.
-        """
-        shape, rows = observations.shape[:2], observations.flatten(0, 1)
-        features, value_features = self._hidden(rows)
-        if self.memory is not None:
-            remembered, _ = self.memory(features.view(*shape, -1), initial_state, restarts)
-            features = value_features = remembered.flatten(0, 1)
-        distribution, values = self._heads(features, value_features, rows)
-        log_probs = distribution.log_prob(actions.flatten(0, 1))
-        return log_probs.view(shape), distribution.entropy().view(shape), values.view(shape)
-
     def act(self, observations: ObservationArray, state: StateArray, generator: np.random.Generator) -> Acted:
         """Sample an action for each of N observations: see `Policy.act`.
 
@@ -210,6 +196,14 @@ class ActorCritic(PortableModule):
         outputs, values, state = self._acting_outputs(observations, state)
         actions, log_probs = self._sampled(outputs, generator)
         return Acted(actions, log_probs, values, state)
+
+    def act_out(self, steps: int, num_envs: int, generator: np.random.Generator) -> FragmentActing | None:
+        """See `ActsByFragment`: for perceptrons over categories, without memory."""
+        fast = self._fast(num_envs)
+        if fast is None or fast.memory is not None or self.spec.actions.kind != "categorical":
+            return None
+        drawn = acting.CategoricalFragment(fast, steps, num_envs, generator)
+        return _ActingFragment(drawn, self.spec.observations)
 
     def greedy(self, observations: ObservationArray, state: StateArray) -> tuple[ActionArray, StateArray]:
         """The most probable action, [N, *act], for each of N observations, and the next state.
@@ -221,19 +215,30 @@ class ActorCritic(PortableModule):
 
     def value(self, observations: ObservationArray, state: StateArray) -> NDArray[np.float32]:
         """Values [N] of N observations; action masks are not looked at."""
-        fast = self._fast()
+        fast = self._fast(len(observations))
         if fast is not None:
-            return fast.values(self._numpy_features(observations), state)
-        return self._inferred(observations, state)[1]
+            return fast.values(_numpy_features(observations, self.spec.observations), state)
+        if self.value_trunk is None:
+            return self._inferred(observations, state)[1]
+        with torch.inference_mode():
+            features = self._features(to_tensor(observations, self.value_head.weight.device))
+            values: NDArray[np.float32] = (
+                self.value_head(self.value_trunk(features)).squeeze(-1).cpu().numpy()
+            )
+            return values
+
+    def _features(self, observations: Tensor) -> Tensor:
+        """What the hidden layers read of observations [B, *obs]."""
+        if self.features is not None:
+            features: Tensor = self.features(observations)
+            return features
+        if self.spec.observations.mask is not None:
+            return observations[:, : self.spec.observations.feature_count]
+        return observations
 
     def _hidden(self, observations: Tensor) -> tuple[Tensor, Tensor]:
         """What the hidden layers of policy and of value make of observations [B, *obs]."""
-        if self.features is not None:
-            features = self.features(observations)
-        elif self.spec.observations.mask is not None:
-            features = observations[:, : self.spec.observations.feature_count]
-        else:
-            features = observations
+        features = self._features(observations)
         policy_features = self.policy_trunk(features)
         return policy_features, policy_features if self.value_trunk is None else self.value_trunk(features)
 
@@ -285,11 +290,12 @@ class ActorCritic(PortableModule):
         self, observations: ObservationArray, state: StateArray
     ) -> tuple[NDArray[np.float32], NDArray[np.float32], StateArray]:
         """What the heads give for N observations, masked: (policy outputs [N, P], values [N], next state)."""
-        fast = self._fast()
+        fast = self._fast(len(observations))
         if fast is None:
             outputs, values, state = self._inferred(observations, state)
         else:
-            outputs, values, state = fast.outputs(self._numpy_features(observations), state)
+            features = _numpy_features(observations, self.spec.observations)
+            outputs, values, state = fast.outputs(features, state)
         mask = self.spec.observations.mask
         if mask is not None:
             outputs = acting.masked(outputs, observations[:, mask] != 0, self.spec.actions.sizes)
@@ -308,16 +314,13 @@ class ActorCritic(PortableModule):
             values = self.value_head(value_features).squeeze(-1)
             return self.policy_head(features).cpu().numpy(), values.cpu().numpy(), state
 
-    def _numpy_features(self, observations: ObservationArray) -> NDArray[np.float32]:
-        rows = observations.astype(np.float32, copy=False)
-        return (
-            rows if self.spec.observations.mask is None else rows[:, : self.spec.observations.feature_count]
-        )
+    def _fast(self, rows: int) -> acting.Perceptron | None:
+        """The numpy form, whose arrays are views of the parameters, so that it never lags behind them.
 
-    def _fast(self) -> acting.Perceptron | None:
-        """The numpy form, whose arrays are views of the parameters, so that it never lags behind them."""
+        None where it is not faster: for many rows, and for other networks than perceptrons.
+        """
         weight = self.value_head.weight
-        if self.features is not None or weight.device.type != "cpu":
+        if rows > _FEW_ROWS or self.features is not None or weight.device.type != "cpu":
             return None
         # Moving or copying the module gives its parameters new memory: then the views are of the old.
         if self._perceptron is None or self._perceptron_address != weight.data_ptr():
@@ -336,6 +339,27 @@ class ActorCritic(PortableModule):
     def __getstate__(self) -> dict[str, Any]:
         # In another process the same address says nothing.
         return self.__dict__ | {"_perceptron": None}
+
+
+@dataclass(frozen=True, eq=False)
+class _ActingFragment:
+    """`CategoricalFragment` on encoded observations, which may have a mask."""
+
+    drawn: acting.CategoricalFragment
+    codec: ObservationCodec
+
+    def act(self, observations: ObservationArray) -> ActionArray:
+        mask = self.codec.mask
+        allowed = None if mask is None else observations[:, mask] != 0
+        return self.drawn.act(_numpy_features(observations, self.codec), allowed)
+
+    def log_probs(self, actions: ActionArray) -> NDArray[np.float32]:
+        return self.drawn.log_probs(actions.astype(np.int64, copy=False))
+
+
+def _numpy_features(observations: ObservationArray, codec: ObservationCodec) -> NDArray[np.float32]:
+    rows = observations.astype(np.float32, copy=False)
+    return rows if codec.mask is None else rows[:, : codec.feature_count]
 
 
 def _layers(trunk: nn.Sequential) -> list[acting.Layer]:

@@ -8,7 +8,7 @@ affair. A policy without memory has a recurrent state of width 0, so nobody asks
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,6 +57,30 @@ class Policy(Protocol):
         """Overwrite every tensor with `parameters`, which are copied.
 
         Raises ValueError if a name is missing or unknown, or a shape differs: then nothing has been written.
+        """
+        ...
+
+
+class FragmentActing(Protocol):
+    """One fragment being acted out with weights that stay as they are, by a policy without memory."""
+
+    def act(self, observations: ObservationArray) -> ActionArray:
+        """Draw the next step's action for each of N observations [N, *obs]."""
+        ...
+
+    def log_probs(self, actions: ActionArray) -> NDArray[np.float32]:
+        """Log-probabilities [T, N] of the actions [T, N, *act] that all steps drew."""
+        ...
+
+
+@runtime_checkable
+class ActsByFragment(Protocol):
+    """A policy that may act out a fragment at less cost than by single calls of `Policy.act`."""
+
+    def act_out(self, steps: int, num_envs: int, generator: np.random.Generator) -> FragmentActing | None:
+        """What draws the actions of so many steps, whose values `Policy.value` gives afterwards.
+
+        None if the policy is to act step by step.
         """
         ...
 

@@ -16,7 +16,7 @@ from pipeflow.dsl import current_shard
 from pipeflow.rl.batches import ActionArray, ObservationArray, Trajectories, Weights
 from pipeflow.rl.environments import EnvSpec, EnvStep
 from pipeflow.rl.episodes import EpisodeTracker
-from pipeflow.rl.policy import Acted, PolicyDescription, StateArray
+from pipeflow.rl.policy import Acted, ActsByFragment, FragmentActing, PolicyDescription, StateArray
 from pipeflow.rl.running_moments import Moments, ReturnTracker
 from pipeflow.rl.seeding import derive_seed
 from pipeflow.rl.threads import torch_threads
@@ -105,25 +105,35 @@ class RolloutWorker:
         returns = np.empty((steps, num_envs)) if self._normalise_rewards else None
         finals: list[_Finals] = []
         initial_state = self._state
+        acting = self._acting()
 
         raw[0] = first
         for t in range(steps):
             if seen is not raw:
                 seen[t] = self._normalised(raw[t])
-            actions[t], log_probs[t], values[t], state = self._act(seen[t], self._state)
+            state = self._state
+            if acting is None:
+                actions[t], log_probs[t], values[t], state = self._act(seen[t], state)
+            else:
+                actions[t] = acting.act(seen[t])
             step = self._env.step(actions[t])
             raw[t + 1], rewards[t] = step.observations, step.rewards
             terminated[t], truncated[t], valid[t] = step.terminated, step.truncated, step.valid
             if len(step.final_indices):
                 finals.append(_Finals(t, step, state[step.final_indices]))
             self._state = self._kept(state, step)
-            self._episodes.update(step.rewards, step.terminated, step.truncated, step.valid)
             if returns is not None:
                 returns[t] = self._returns.update(step.rewards, step.terminated, step.truncated, step.valid)
+        self._episodes.update(rewards, terminated, truncated, valid)
         self._observations = raw[steps].copy()  # a view would hold the whole fragment in memory
         if seen is not raw:
             seen[steps] = self._normalised(raw[steps])
-        values[steps] = self._policy.value(seen[steps], self._state)
+        if acting is None:
+            values[steps] = self._policy.value(seen[steps], self._state)
+        else:
+            log_probs = acting.log_probs(actions)
+            rows = seen.reshape(-1, *codec.shape)
+            values = self._policy.value(rows, np.zeros((len(rows), 0), np.float32)).reshape(values.shape)
         final_observations = np.concatenate(
             [raw[:0, 0], *(self._normalised(final.step.final_observations) for final in finals)]
         )
@@ -159,6 +169,12 @@ class RolloutWorker:
     def close(self) -> None:
         """Close the environments; the worker cannot sample after it."""
         self._env.close()
+
+    def _acting(self) -> FragmentActing | None:
+        """What acts out the next fragment instead of `_act`, where the policy has it."""
+        if not isinstance(self._policy, ActsByFragment):
+            return None
+        return self._policy.act_out(self._fragment_length, self._env.num_envs, self._generator)
 
     def _act(self, observations: ObservationArray, state: StateArray) -> Acted:
         """One action for each sub-environment; how actions are drawn is the policy's, or a subclass's."""

@@ -188,6 +188,8 @@ class ActionCodec:
         if isinstance(self._parts, Reals):
             return self._parts.to_env(actions)
         columns = actions.reshape(len(actions), -1)
+        if not self._parts[0][0]:  # not composite: spared what follows, at every step
+            return self._parts[0][1].to_env(columns)
         arrays: list[NDArray[np.generic]] = []
         offset = 0
         for _, part in self._parts:

@@ -113,3 +113,20 @@ def test_an_environment_step_counts_once_however_many_agents_act(case: Case) -> 
     counts = count_steps(case["inputs"]["agents_present_per_step"])
     assert counts.env_steps == case["expected"]["env_steps"] != case["wrong_values"]["env_steps"]
     assert counts.agent_steps == case["expected"]["agent_steps"]
+
+
+def test_a_fragment_counts_as_its_steps_one_by_one() -> None:
+    rng = np.random.default_rng(0)
+    rewards = rng.integers(-3, 4, (40, 3)).astype(np.float32)
+    terminated, truncated = (rng.random((40, 3)) < 0.1 for _ in range(2))
+    valid = rng.random((40, 3)) < 0.9
+    whole, stepwise = EpisodeTracker(3), EpisodeTracker(3)
+    for start, stop in ((0, 15), (15, 40)):
+        part = slice(start, stop)
+        whole.update(rewards[part], terminated[part], truncated[part], valid[part])
+    for row in range(40):
+        stepwise.update(rewards[row], terminated[row], truncated[row], valid[row])
+    found, expected = whole.collect(), stepwise.collect()
+    assert found.count > 10
+    assert found.returns.tolist() == expected.returns.tolist()
+    assert found.lengths.tolist() == expected.lengths.tolist()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
@@ -100,6 +101,19 @@ def test_greedy_takes_the_mode(actions: str) -> None:
     greedy = policy.greedy(batch, stateless(batch))[0]
     assert greedy.shape == (6, *policy_spec.actions.shape)
     np.testing.assert_allclose(greedy, distribution.mode.detach().numpy(), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("shared_trunk", [False, True])
+def test_many_rows_are_acted_on_and_valued_as_few_are(shared_trunk: bool) -> None:
+    policy = shaken(replace(spec("vector", "categorical"), shared_trunk=shared_trunk).build(seed=1))
+    many = np.random.default_rng(0).normal(size=(200, *policy.spec.observations.shape)).astype(np.float32)
+    few = [many[start : start + 50] for start in range(0, 200, 50)]
+    values = np.concatenate([policy.value(rows, stateless(rows)) for rows in few])
+    np.testing.assert_allclose(policy.value(many, stateless(many)), values, rtol=1e-4, atol=1e-5)
+    acted = policy.act(many, stateless(many), np.random.default_rng(0))
+    np.testing.assert_allclose(acted.values, values, rtol=1e-4, atol=1e-5)
+    greedy = np.concatenate([policy.greedy(rows, stateless(rows))[0] for rows in few])
+    np.testing.assert_array_equal(policy.greedy(many, stateless(many))[0], greedy)
 
 
 @pytest.mark.parametrize("shared_trunk", [False, True])

@@ -14,7 +14,9 @@ from pipeflow.rl.batches import Trajectories
 from pipeflow.rl.environments import EnvSpec
 from pipeflow.rl.gradients import Gradients
 from pipeflow.rl.learners.gradient_learner import GradientLearner
-from pipeflow.rl.learners.ppo import METRICS, PPOLearner, Rows
+from pipeflow.rl.learners.ppo import PPOLearner
+from pipeflow.rl.learners.ppo_loss import METRICS
+from pipeflow.rl.learners.ppo_rows import Rows
 from pipeflow.rl.minibatches import Minibatch
 from pipeflow.rl.policies import PolicySpec
 from pipeflow.rl.rollouts import RolloutWorker
@@ -72,8 +74,8 @@ class DecentralisedPPOWorker(PPOLearner, GradientLearner):
         parameters = list(self.policy.parameters())
         if rows.steps:
             with torch_threads(self._threads):
-                loss, record = self.loss(Rows.of(rows, self._device))
-                values = self.gradient_of(loss)
+                record = self.minibatch_gradient()(Rows.of(rows, self._device))
+            values = self.gradient()
             metrics = dict(zip(METRICS, record.tolist(), strict=True))
         else:
             values = np.zeros(sum(parameter.numel() for parameter in parameters), np.float32)

@@ -22,6 +22,7 @@ from typing_extensions import TypeVar
 
 from pipeflow.rl.batches import Report, Weights, merged_moments
 from pipeflow.rl.episodes import EpisodeStats
+from pipeflow.rl.learners.adam import Adam
 from pipeflow.rl.modules import ModuleDescription, PortableModule
 from pipeflow.rl.policies import ActorCritic
 from pipeflow.rl.running_moments import Moments
@@ -32,8 +33,6 @@ StateValue: TypeAlias = "NDArray[np.generic] | int | float"
 """What a saved state holds under a name: a checkpoint keeps arrays as arrays, and numbers as JSON."""
 
 Module = TypeVar("Module", bound=PortableModule, default=ActorCritic)
-
-_ADAM_EPSILON = 1e-5  # Huang et al., "The 37 Implementation Details of PPO" (2022), detail 3
 
 
 class TrainedOn(Protocol):
@@ -73,9 +72,15 @@ class StepOutcome:
     applied: bool
 
 
-def clipped_step(
-    optimizer: torch.optim.Optimizer, parameter: nn.Parameter, max_norm: float | None
-) -> StepOutcome:
+class Optimizer(Protocol):
+    """What steps down the gradient of what it was made for."""
+
+    def step(self) -> object:
+        """One step."""
+        ...
+
+
+def clipped_step(optimizer: Optimizer, parameter: nn.Parameter, max_norm: float | None) -> StepOutcome:
     """Scale the gradient down to a norm of `max_norm`, then step; a norm that is not finite skips the step.
 
     Clipping cannot mend a nan: it would spread to every parameter, and nothing would bring them back.
@@ -142,7 +147,7 @@ class Learner(Generic[Module]):
         self._max_grad_norm = max_grad_norm
         self._seed = seed
         self._threads = threads
-        self._optimizer = _adam(self._parameters, self._lr(0))
+        self._optimizer = Adam(self._parameters, self._lr(0))
         self._version = 0
         self._lifetime_steps = 0
         self._skipped_updates = 0
@@ -175,8 +180,8 @@ class Learner(Generic[Module]):
         }
         for name, array in self.policy.parameters_numpy().items():
             state[f"parameters/{name}"] = array
-        for key, value in self._optimizer.state[self._parameters].items():
-            state[f"optimizer/{key}"] = value.detach().cpu().numpy().copy()
+        for name, array in self._optimizer.state().items():
+            state[f"optimizer/{name}"] = array
         for quantity, moments in (
             ("observation", self._observation_moments),
             ("return", self._return_moments),
@@ -194,10 +199,7 @@ class Learner(Generic[Module]):
         Raises ValueError if the state is of another policy.
         """
         self.policy.load_numpy(arrays_under("parameters/", state))
-        saved = arrays_under("optimizer/", state)
-        self._optimizer.state[self._parameters] = {
-            key: torch.tensor(value, device=self._device) for key, value in saved.items()
-        }
+        self._optimizer.load_state(arrays_under("optimizer/", state))
         self._observation_moments = _moments("observation", state)
         self._return_moments = _moments("return", state)
         self._version = _integer("version", state)
@@ -212,29 +214,28 @@ class Learner(Generic[Module]):
             setattr(twin, name, copy.deepcopy(getattr(self, name), memo))
         twin.policy = copy.deepcopy(self.policy, memo)
         twin._parameters = flatten_parameters(twin.policy)
-        twin._optimizer = _adam(twin._parameters, self._lr(0))
+        twin._optimizer = Adam(twin._parameters, self._lr(0))
         twin.load_state(self.state())
         return twin
 
     def begin_update(self) -> float:
         """Set the learning rate in force at this point of the run, and return it."""
-        lr = self._lr(self._lifetime_steps)
-        for group in self._optimizer.param_groups:
-            group["lr"] = lr
-        return lr
+        self._optimizer.lr = self._lr(self._lifetime_steps)
+        return self._optimizer.lr
 
     def descend(self, loss: Tensor) -> StepOutcome:
         """One guarded optimiser step down the gradient of `loss`."""
+        self.differentiate(loss)
+        return self.step()
+
+    def differentiate(self, loss: Tensor) -> None:
+        """Set the parameters' gradient to that of `loss`."""
         _gradient(self._parameters).zero_()
         torch.autograd.backward(loss)
-        return self._guarded_step()
 
-    def gradient_of(self, loss: Tensor) -> NDArray[np.float32]:
-        """The gradient of `loss`, [P], of all parameters in the order of the module's `parameters()`."""
-        gradient = _gradient(self._parameters)
-        gradient.zero_()
-        torch.autograd.backward(loss)
-        return gradient.detach().cpu().numpy().copy()
+    def gradient(self) -> NDArray[np.float32]:
+        """A copy of the gradient, [P], of all parameters in the order of the module's `parameters()`."""
+        return _gradient(self._parameters).detach().cpu().numpy().copy()
 
     def descend_along(self, gradient: Tensor) -> StepOutcome:
         """One guarded optimiser step down a gradient [P] that was computed elsewhere.
@@ -242,9 +243,10 @@ class Learner(Generic[Module]):
         gradient: of all parameters, flattened and joined in the order of the module's `parameters()`.
         """
         _gradient(self._parameters).copy_(gradient)
-        return self._guarded_step()
+        return self.step()
 
-    def _guarded_step(self) -> StepOutcome:
+    def step(self) -> StepOutcome:
+        """One guarded optimiser step down the parameters' gradient."""
         outcome = clipped_step(self._optimizer, self._parameters, self._max_grad_norm)
         if not outcome.applied:
             self._skipped_updates += 1
@@ -292,10 +294,6 @@ def _gradient(parameter: nn.Parameter) -> Tensor:
     gradient = parameter.grad
     assert gradient is not None  # flatten_parameters gave it one, and nothing takes it away
     return gradient
-
-
-def _adam(parameters: nn.Parameter, lr: float) -> torch.optim.Adam:
-    return torch.optim.Adam([parameters], lr=lr, eps=_ADAM_EPSILON, fused=True)
 
 
 def arrays_under(prefix: str, state: Mapping[str, StateValue]) -> dict[str, NDArray[np.generic]]:

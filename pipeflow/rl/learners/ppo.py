@@ -1,39 +1,34 @@
 """Proximal policy optimisation: clipped updates over several epochs of shuffled minibatches.
 
-Apart from `learner`, which holds what is not specific to PPO, and from `losses`, which holds the formulas.
+Apart from `learner`, which holds what is not specific to PPO, and from `ppo_loss`, which holds what is optimised.
 Source: Schulman et al., "Proximal Policy Optimization Algorithms" (2017); the details after Huang et al.,
 "The 37 Implementation Details of PPO" (2022), with the value loss a plain mean squared error.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-from pipeflow.rl.batches import Advantages, Report, Sequences
+from pipeflow.rl.backpropagation import PerceptronGradient
+from pipeflow.rl.batches import Advantages, Report
 from pipeflow.rl.learners.learner import Learner, StepOutcome
-from pipeflow.rl.losses import (
-    approx_kl,
-    clip_fraction,
-    clipped_surrogate_loss,
-    explained_variance,
-    normalise_advantages,
-    value_loss,
-)
-from pipeflow.rl.modules import to_tensor
+from pipeflow.rl.learners.ppo_loss import METRICS, PPOLoss
+from pipeflow.rl.learners.ppo_rows import Rows
+from pipeflow.rl.losses import explained_variance
 from pipeflow.rl.policies import PolicySpec
 from pipeflow.rl.schedules import Schedule
 from pipeflow.rl.seeding import derive_seed
 from pipeflow.rl.threads import torch_threads
 
 _Minibatch = TypeVar("_Minibatch")
-_Loss = TypeVar("_Loss")
+_Assessed = TypeVar("_Assessed")
 
 _KL_TOLERANCE = 1.5  # how far over target_kl a minibatch may be: the factor of OpenAI's Spinning Up
 
@@ -76,12 +71,8 @@ class PPOLearner(Learner):
         )
         self._epochs = epochs
         self._minibatch_size = minibatch_size
-        self._clip = clip
-        self._value_clip = value_clip
-        self._value_coef = value_coef
-        self._entropy_coef = entropy_coef
+        self.loss = PPOLoss(clip, value_clip, value_coef, entropy_coef, normalise_advantages)
         self._kl_limit = None if target_kl is None else _KL_TOLERANCE * target_kl
-        self._normalise = normalise_advantages
 
     def update(self, batch: Advantages, /) -> Report:
         """Improve the policy on one batch.
@@ -101,22 +92,21 @@ class PPOLearner(Learner):
             return self._report(batch, lr, {}, optimizer_steps=0, complete_epochs=0)
         rows = Rows.of(batch, self._device)
         shuffler = torch.Generator().manual_seed(derive_seed(self._seed, "minibatches", self.version))
+        gradient_of = self.minibatch_gradient()
         outcomes: list[StepOutcome] = []
         records: list[Tensor] = []
         sizes: list[int] = []
 
-        def assess(minibatch: Rows) -> tuple[float, Tensor]:
-            loss, record = self.loss(minibatch)
-            records.append(record)
+        def assess(minibatch: Rows) -> tuple[float, None]:
+            records.append(gradient_of(minibatch))
             sizes.append(len(minibatch.advantages))
-            kl = 0.0 if self._kl_limit is None else record[METRICS.index("approx_kl")].item()
-            return kl, loss
+            return 0.0 if self._kl_limit is None else records[-1][METRICS.index("approx_kl")].item(), None
 
         def shuffled() -> Iterator[Rows]:
             return rows.shuffled(self._minibatch_size, shuffler)
 
         passes = run_epochs(
-            self._epochs, shuffled, assess, lambda loss: outcomes.append(self.descend(loss)), self._kl_limit
+            self._epochs, shuffled, assess, lambda _: outcomes.append(self.step()), self._kl_limit
         )
         means = np.average(torch.stack(records).cpu().numpy(), axis=0, weights=sizes)
         norms = [outcome.gradient_norm for outcome in outcomes if outcome.applied]
@@ -145,29 +135,29 @@ class PPOLearner(Learner):
             },
         )
 
-    def loss(self, rows: Rows) -> tuple[Tensor, Tensor]:
-        """The loss of one minibatch, and its record: a vector of the quantities named in METRICS."""
-        log_probs, entropies, values = self.policy.evaluate(rows.observations, rows.actions, rows.sequences)
-        log_ratio = log_probs - rows.log_probs
-        advantages = normalise_advantages(rows.advantages) if self._normalise else rows.advantages
-        policy_loss = clipped_surrogate_loss(log_ratio, advantages, self._clip)
-        value_error = value_loss(values, rows.value_targets, rows.values, self._value_clip)
-        entropy = entropies.mean()
-        loss = policy_loss + self._value_coef * value_error
-        if self._entropy_coef != 0.0:
-            loss = loss - self._entropy_coef * entropy
-        with torch.no_grad():
-            record = [
-                policy_loss,
-                value_error,
-                entropy,
-                approx_kl(log_ratio),
-                clip_fraction(log_ratio, self._clip),
-            ]
-            return loss, torch.stack(record)
+    def minibatch_gradient(self) -> Callable[[Rows], Tensor]:
+        """What sets the parameters' gradient to that of a minibatch's loss, and returns its record of METRICS.
 
+        In closed form where the policy is a perceptron over categories, else by autograd. It is good for as long
+        as the parameters keep their memory, so for an update.
+        """
+        passes = PerceptronGradient.of(self.policy)
+        if passes is None or self.policy.spec.actions.kind != "categorical":
+            return self._by_autograd
+        return partial(self._in_closed_form, passes)
 
-METRICS: tuple[str, ...] = ("policy_loss", "value_loss", "entropy", "approx_kl", "clip_fraction")
+    def _by_autograd(self, rows: Rows) -> Tensor:
+        loss, record = self.loss(self.policy, rows)
+        self.differentiate(loss)
+        return record
+
+    @torch.no_grad()
+    def _in_closed_form(self, passes: PerceptronGradient, rows: Rows) -> Tensor:
+        passed = passes.forward(rows.observations)
+        mask = self.policy.spec.observations.mask
+        found = self.loss.categorical_gradient(passed.outputs, passed.values, rows, mask)
+        passes.backward(passed, found.logits, found.values)
+        return found.record
 
 
 @dataclass(frozen=True)
@@ -184,14 +174,14 @@ class EpochsDone:
 def run_epochs(
     epochs: int,
     minibatches: Callable[[], Iterable[_Minibatch]],
-    assess: Callable[[_Minibatch], tuple[float, _Loss]],
-    apply: Callable[[_Loss], object],
+    assess: Callable[[_Minibatch], tuple[float, _Assessed]],
+    apply: Callable[[_Assessed], object],
     kl_limit: float | None,
 ) -> EpochsDone:
     """Go over the minibatches epoch by epoch, until the KL of one is over the limit; that one is not applied.
 
-    minibatches: called once an epoch. assess: a minibatch's approximate KL, and its loss. apply: takes the
-    step. kl_limit: None never stops.
+    minibatches: called once an epoch. assess: a minibatch's approximate KL, and what `apply`, which takes the
+    step, needs to know of it. kl_limit: None never stops.
     """
     steps = 0
     for epoch in range(epochs):
@@ -202,64 +192,3 @@ def run_epochs(
             apply(loss)
             steps += 1
     return EpochsDone(steps, complete_epochs=epochs)
-
-
-def split_by_rows(
-    order: NDArray[np.int64], lengths: NDArray[np.int64], rows: int
-) -> Sequence[NDArray[np.int64]]:
-    """Consecutive parts of `order`, indices of sequences of these lengths, each with about so many rows.
-
-    A part ends with the sequence that reaches the next multiple of `rows`; no part is empty.
-    """
-    starts = np.cumsum(lengths[order]) - lengths[order]
-    return np.split(order, np.flatnonzero(np.diff(starts // rows)) + 1)
-
-
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """The columns of `Advantages` as tensors."""
-
-    observations: Tensor
-    actions: Tensor
-    log_probs: Tensor
-    values: Tensor
-    advantages: Tensor
-    value_targets: Tensor
-    sequences: Sequences | None
-
-    @classmethod
-    def of(cls, batch: Advantages, device: torch.device) -> Rows:
-        return cls(
-            to_tensor(batch.observations, device),
-            to_tensor(batch.actions, device),
-            to_tensor(batch.log_probs, device),
-            to_tensor(batch.values, device),
-            to_tensor(batch.advantages, device),
-            to_tensor(batch.value_targets, device),
-            batch.sequences,
-        )
-
-    def shuffled(self, minibatch_size: int, generator: torch.Generator) -> Iterator[Rows]:
-        """All rows in random order, in minibatches of that many, or of whole sequences with about so many."""
-        if self.sequences is None:
-            for indices in torch.split(
-                torch.randperm(len(self.advantages), generator=generator), minibatch_size
-            ):
-                yield self.take(indices, None)
-            return
-        order = torch.randperm(len(self.sequences.lengths), generator=generator).numpy()
-        for chosen in split_by_rows(order, self.sequences.lengths, minibatch_size):
-            sequences, rows = self.sequences.take(chosen)
-            yield self.take(torch.from_numpy(rows), sequences)
-
-    def take(self, indices: Tensor, sequences: Sequences | None) -> Rows:
-        indices = indices.to(self.advantages.device)
-        return Rows(
-            self.observations.index_select(0, indices),
-            self.actions.index_select(0, indices),
-            self.log_probs.index_select(0, indices),
-            self.values.index_select(0, indices),
-            self.advantages.index_select(0, indices),
-            self.value_targets.index_select(0, indices),
-            sequences,
-        )

@@ -13,7 +13,8 @@ from gymnasium import spaces
 from pipeflow.rl.batches import Advantages, Sequences
 from pipeflow.rl.environments import EnvSpec
 from pipeflow.rl.episodes import EpisodeStats
-from pipeflow.rl.learners.ppo import EpochsDone, PPOLearner, run_epochs, split_by_rows
+from pipeflow.rl.learners.ppo import EpochsDone, PPOLearner, run_epochs
+from pipeflow.rl.learners.ppo_rows import split_by_rows
 from pipeflow.rl.policies import PolicySpec
 from pipeflow.rl.returns import gae
 from pipeflow.rl.rollouts import RolloutWorker
