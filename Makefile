@@ -53,6 +53,7 @@ format: $(VENV)/dev.stamp  ## rewrite the sources as `make lint` wants them
 bench: $(VENV)/dev.stamp  ## run every benchmark, one after the other
 	$(INSTALL) -e '.[dev,bench]'
 	set -e; for program in benchmarks/bench_*.py; do echo "== $$program"; $(BIN)/python "$$program"; done
+	$(BIN)/python benchmarks/documents.py
 
 clean:  ## remove the environment and what the tools left
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
