@@ -13,6 +13,7 @@ from pipeflow.dsl.errors import (
     RunError,
     StageError,
 )
+from pipeflow.dsl.expressions import Operator
 from pipeflow.dsl.gates import Gate, drain, every, once_per_steps, take, tap, until
 from pipeflow.dsl.gathers import Gather, gather_async, gather_rounds, gather_sync, max_lag
 from pipeflow.dsl.gating import HasSteps
@@ -31,7 +32,7 @@ from pipeflow.dsl.sharding import Scatter, select_shards
 from pipeflow.dsl.signals import Ended, NotReady, current_shard
 from pipeflow.dsl.sourced import Source, Sourced
 from pipeflow.dsl.sources import from_items, from_shards
-from pipeflow.dsl.streams import Merged, Operator, ParallelStream, Stream
+from pipeflow.dsl.streams import Merged, ParallelStream, Stream
 from pipeflow.dsl.transforms import Expand, ExpansionOf, Stage, expand, flat_map, stage
 
 __all__ = [

@@ -16,6 +16,7 @@ from typing_extensions import override
 
 from pipeflow.dsl import nodes
 from pipeflow.dsl.checks import check_fits, check_method, check_own_shards, check_positive
+from pipeflow.dsl.expressions import Operator
 from pipeflow.dsl.item_types import name_of, returned_type, taken_type
 from pipeflow.dsl.nodes import Group
 from pipeflow.dsl.operands import TakenBy, expect_either, expect_stream, grown, regrown
@@ -23,7 +24,7 @@ from pipeflow.dsl.sharding import Scatter
 from pipeflow.dsl.signals import Ended, NotReady
 from pipeflow.dsl.sites import call_site, operator_site
 from pipeflow.dsl.sourced import Sourced
-from pipeflow.dsl.streams import Operator, ParallelStream, Stream
+from pipeflow.dsl.streams import ParallelStream, Stream
 from pipeflow.dsl.trees import groups_of
 
 P = ParamSpec("P")

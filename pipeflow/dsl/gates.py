@@ -9,11 +9,12 @@ from typing import Any, Generic, Never, TypeVar, final, overload
 
 from pipeflow.dsl import gating, nodes
 from pipeflow.dsl.checks import check_counts, check_positive
+from pipeflow.dsl.expressions import Operator
 from pipeflow.dsl.gating import EveryNth, Taking, tap_node, until_node
 from pipeflow.dsl.item_types import name_of
 from pipeflow.dsl.operands import TakenBy, expect_either, expect_stream, grown, regrown
 from pipeflow.dsl.sites import Site, operator_site
-from pipeflow.dsl.streams import Operator, ParallelStream, Stream
+from pipeflow.dsl.streams import ParallelStream, Stream
 
 T = TypeVar("T")
 W = TypeVar("W")

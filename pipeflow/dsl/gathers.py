@@ -8,12 +8,13 @@ from typing import Any, TypeVar, final
 from pipeflow.dsl import nodes
 from pipeflow.dsl.checks import check_positive, check_rounds
 from pipeflow.dsl.errors import PlanError
+from pipeflow.dsl.expressions import Operator
 from pipeflow.dsl.item_types import list_of
 from pipeflow.dsl.nodes import GatherMode
 from pipeflow.dsl.operands import expect_parallel, expect_stream
 from pipeflow.dsl.sites import operator_site
 from pipeflow.dsl.sourced import Sourced
-from pipeflow.dsl.streams import Operator, ParallelStream, Stream
+from pipeflow.dsl.streams import ParallelStream, Stream
 
 T = TypeVar("T")
 W = TypeVar("W")

@@ -15,12 +15,13 @@ from typing import Any, Protocol, Self, TypeVar, final, get_args, overload
 from pipeflow.dsl import nodes
 from pipeflow.dsl.checks import check_fits, check_positive
 from pipeflow.dsl.errors import PlanError
+from pipeflow.dsl.expressions import Operator
 from pipeflow.dsl.item_types import UNKNOWN, ItemType, list_of, show
 from pipeflow.dsl.operands import expect_either, grown
 from pipeflow.dsl.signals import current_shard
 from pipeflow.dsl.sites import operator_site
 from pipeflow.dsl.sourced import Sourced
-from pipeflow.dsl.streams import Operator, ParallelStream, Stream
+from pipeflow.dsl.streams import ParallelStream, Stream
 
 T = TypeVar("T")
 V = TypeVar("V")

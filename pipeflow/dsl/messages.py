@@ -14,13 +14,14 @@ from pipeflow.dsl import nodes
 from pipeflow.dsl.actors import Actors
 from pipeflow.dsl.checks import check_positive
 from pipeflow.dsl.errors import PlanError
+from pipeflow.dsl.expressions import Operator
 from pipeflow.dsl.item_types import name_of
 from pipeflow.dsl.nodes import Group
 from pipeflow.dsl.operands import expect_stream
 from pipeflow.dsl.replies import check_sourced, reply_node
 from pipeflow.dsl.sites import Site, call_site, operator_site
 from pipeflow.dsl.sourced import Source, Sourced
-from pipeflow.dsl.streams import Operator, Stream
+from pipeflow.dsl.streams import Stream
 
 T = TypeVar("T")
 A = TypeVar("A")

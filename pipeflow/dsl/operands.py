@@ -11,9 +11,10 @@ from typing import Any, Protocol, TypeVar
 
 from pipeflow.dsl.checks import check_not_drained
 from pipeflow.dsl.errors import PlanError
+from pipeflow.dsl.expressions import Operator, misplaced
 from pipeflow.dsl.nodes import Node
 from pipeflow.dsl.sites import operator_site
-from pipeflow.dsl.streams import Operator, ParallelStream, Stream, misplaced
+from pipeflow.dsl.streams import ParallelStream, Stream
 
 A_co = TypeVar("A_co", covariant=True)
 S = TypeVar("S")

@@ -7,9 +7,10 @@ from typing import TypeVar, final
 
 from pipeflow.dsl import nodes
 from pipeflow.dsl.checks import check_positive
+from pipeflow.dsl.expressions import Operator
 from pipeflow.dsl.operands import expect_stream
 from pipeflow.dsl.sites import operator_site
-from pipeflow.dsl.streams import Operator, Stream
+from pipeflow.dsl.streams import Stream
 
 T = TypeVar("T")
 

@@ -7,10 +7,11 @@ from typing import Generic, TypeVar, final
 
 from pipeflow.dsl import nodes
 from pipeflow.dsl.errors import PlanError
+from pipeflow.dsl.expressions import Operator
 from pipeflow.dsl.nodes import Group
 from pipeflow.dsl.operands import expect_parallel, expect_stream
 from pipeflow.dsl.sites import operator_site
-from pipeflow.dsl.streams import Operator, ParallelStream, Stream
+from pipeflow.dsl.streams import ParallelStream, Stream
 from pipeflow.dsl.trees import shard_count
 
 T = TypeVar("T")

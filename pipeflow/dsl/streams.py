@@ -13,34 +13,29 @@ there is no ladder of overloads to read. A class on the right of ``|`` shows as 
 from __future__ import annotations
 
 import dataclasses
-import inspect
 from collections.abc import Callable, Sequence
 from typing import (
     TYPE_CHECKING,
     Any,
     Generic,
     Literal,
-    Never,
-    NoReturn,
-    Protocol,
-    Self,
     TypeVar,
     final,
     overload,
 )
 
-from typing_extensions import TypeIs, override
+from typing_extensions import TypeIs
 from typing_extensions import TypeVar as DefaultTypeVar
 
 from pipeflow.dsl import nodes
 from pipeflow.dsl.checks import check_counts, check_fits, check_linear, check_not_drained, check_positive
 from pipeflow.dsl.errors import PlanError
-from pipeflow.dsl.explain import explain, to_mermaid
+from pipeflow.dsl.expressions import Class, ClassObject, Expression, applied, piped
 from pipeflow.dsl.gating import HasSteps, filter_node, narrowed_type, tap_node, until_node
-from pipeflow.dsl.item_types import name_of, pair_of, returned_class, returned_type, taken_type, union_of
+from pipeflow.dsl.item_types import name_of, pair_of, taken_type, union_of
 from pipeflow.dsl.nodes import Node
 from pipeflow.dsl.replies import reply_node
-from pipeflow.dsl.sites import Site, call_site, operator_site
+from pipeflow.dsl.sites import call_site
 
 if TYPE_CHECKING:
     from pipeflow.dsl.sourced import Sourced
@@ -60,99 +55,10 @@ W_co = DefaultTypeVar("W_co", covariant=True, default=object)
 # The type that a stage makes. Any where the stage does not fit, so that only this one is reported and not what
 # follows it as well.
 R = DefaultTypeVar("R", default=Any)
-Class = DefaultTypeVar("Class", bound=type[object], default=Never)
-Class_co = TypeVar("Class_co", covariant=True)
-
-
-class ClassObject(Protocol[Class_co]):
-    """What every class is and no function: here, a class on the right of ``|`` that nobody called.
-
-    Without it ``stream | SomeClass`` would quietly become a `types.UnionType`, because classes define
-    ``__ror__``. With it, `Class` is solved as ``type`` for a class and stays ``Never``, which vanishes from a
-    union, for everything else. So the stage after a class is refused as taking no ``type``. A class is no stage:
-    call it if it makes one, or map with it (``.map(SomeClass)``).
-    """
-
-    def mro(self) -> Sequence[Class_co]: ...
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Operator:
-    """Anything but a plain callable that may stand on the right of ``|``."""
-
-    name: str
-    site: Site = dataclasses.field(default_factory=call_site)
-
-    def named(self, name: str) -> Self:
-        """The same operator under a name of the user's, which errors, pictures and statistics then show."""
-        return dataclasses.replace(self, name=name)
-
-    @override
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.name}>"
-
-    if not TYPE_CHECKING:  # hidden from checkers, who shall report `|` on an operator as unsupported
-
-        def __or__(self, right: object) -> NoReturn:
-            raise PlanError(misplaced(self, "|", right, call_site()))
-
-        def __and__(self, right: object) -> NoReturn:
-            raise PlanError(misplaced(self, "&", right, call_site()))
-
-
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class _Expression:
-    """What the two kinds of stream share: a node, a name, and a picture."""
-
-    node: Node
-
-    def named(self, name: str) -> Self:
-        """The same stream, its last stage under a name of the user's."""
-        return type(self)(dataclasses.replace(self.node, name=name))
-
-    def explain(self) -> str:
-        """The plan as an indented text: for every stage its name, its type, and where it was written."""
-        check_linear(self.node)
-        return explain(self.node)
-
-    def to_mermaid(self) -> str:
-        """The plan as a Mermaid flowchart."""
-        check_linear(self.node)
-        return to_mermaid(self.node)
-
-    @override
-    def __repr__(self) -> str:
-        return f"<{self.node.type_name} {self.node.name} at {self.node.site}>"
-
-    # `Any`: the right operand of `|` may be anything until `_operand_site` has looked at it.
-    def _piped(self, operand: Any) -> Node | None:
-        site = _operand_site(self, operand)
-        return None if site is None else self._applied(operand, site)
-
-    def _applied(self, function: Callable[[Any], object], site: Site, here: bool = False) -> Node:
-        name = name_of(function)
-        check_fits(self.node, taken_type(function, 0), name, site)
-        item_type = returned_type(function)
-        return nodes.Apply(
-            name=name, site=site, item_type=item_type, input=self.node, function=function, here=here
-        )
-
-    if not TYPE_CHECKING:  # hidden from checkers: `truthy-bool` and "not iterable" are better reports
-
-        def __bool__(self) -> NoReturn:
-            raise PlanError(
-                f"{call_site()}: a stream has no truth value; join streams with &, not with 'and'"
-            )
-
-        def __iter__(self) -> NoReturn:
-            advice = "gather it first" if self.node.parallel else "iterate over .run(...)"
-            raise PlanError(
-                f"{call_site()}: {self.node.type_name} is a description and cannot be iterated; {advice}"
-            )
 
 
 @final
-class ParallelStream(_Expression, Generic[T_co, W_co]):
+class ParallelStream(Expression, Generic[T_co, W_co]):
     """One ordered sequence a shard, each inside its own actor. Not iterable: gather it first.
 
     `T_co` is the items' type and `W_co` the actors' class.
@@ -160,7 +66,7 @@ class ParallelStream(_Expression, Generic[T_co, W_co]):
 
     def __or__(self, stage: Callable[[T_co], R] | ClassObject[Class], /) -> ParallelStream[R | Class, W_co]:
         """Apply a function to every item, inside each shard (law 2)."""
-        node = self._piped(stage)
+        node = piped(self, stage)
         return NotImplemented if node is None else ParallelStream(node)
 
     def __and__(self, other: ParallelStream[U, V], /) -> ParallelStream[T_co | U, W_co | V]:
@@ -173,7 +79,7 @@ class ParallelStream(_Expression, Generic[T_co, W_co]):
 
     def map(self, function: Callable[[T_co], U], /) -> ParallelStream[U, W_co]:
         """As ``| function``, in the form in which every checker infers a lambda's parameter."""
-        return ParallelStream(self._applied(function, call_site()))
+        return ParallelStream(applied(self, function, call_site()))
 
     @overload  # see Stream.filter
     def filter(self, predicate: Callable[[T_co], Literal[True]], /) -> ParallelStream[T_co, W_co]: ...
@@ -186,12 +92,12 @@ class ParallelStream(_Expression, Generic[T_co, W_co]):
         return ParallelStream(filter_node(self.node, predicate, call_site()))
 
 
-class Stream(_Expression, Generic[T_co]):
+class Stream(Expression, Generic[T_co]):
     """One ordered sequence of items, pulled by the driver. A whole plan is a stream, and `run` runs it."""
 
     def __or__(self, stage: Callable[[T_co], R] | ClassObject[Class], /) -> Stream[R | Class]:
         """Apply a function to every item; delivers in the order of the input (law 2)."""
-        node = self._piped(stage)
+        node = piped(self, stage)
         return NotImplemented if node is None else Stream(node)
 
     def __and__(self, other: Stream[U], /) -> Merged[T_co | U]:
@@ -214,7 +120,7 @@ class Stream(_Expression, Generic[T_co]):
             function: takes an item and returns the one item that goes on.
             here: run it in the driver even where it could run inside the actor of the stage that follows.
         """
-        return Stream(self._applied(function, call_site(), here))
+        return Stream(applied(self, function, call_site(), here))
 
     # mypy reports a lambda that fits no overload against the first. `TypeIs` as the first would hide an error
     # inside of it; `Literal[True]`, which says no more than `bool` below, is there to be reported against.
@@ -397,53 +303,15 @@ class Merged(Stream[T_co]):
         return self.node
 
 
-def misplaced(left: object, sign: str, right: object, site: Site) -> str:
-    """The message for an operator that stands right of something that it cannot take."""
-    if isinstance(left, ParallelStream):
-        return f"{site}: {right!r} takes a Stream, but {left!r} is still in its shards; gather it first"
-    if isinstance(left, Stream):
-        return f"{site}: {right!r} takes a ParallelStream, but {left!r} is gathered already"
-    return (
-        f"{site}: {left!r} {sign} {right!r}: a chain starts with a stream, and & binds tighter than |, so each "
-        "branch of a union stands in parentheses"
-    )
-
-
-def _joined_branches(left: _Expression, right: object, kind: type[_Expression]) -> tuple[Node, ...]:
+def _joined_branches(left: Expression, right: object, kind: type[Expression]) -> tuple[Node, ...]:
     """The branches of ``left & right``, or `PlanError` where the right operand is not of the same kind."""
     if isinstance(right, kind):
         return (*_branches(left.node), *_branches(right.node))
-    if isinstance(right, _Expression):
+    if isinstance(right, Expression):
         advice = "gather the shards first, or join two parallel streams"
     else:
         advice = "& joins two streams; did you mean | ?"
     raise PlanError(f"{call_site()}: {left!r} & {right!r}: {advice}")
-
-
-def _operand_site(left: _Expression, stage: object) -> Site | None:
-    """Where a plain callable is applied; None when the right operand brings its own ``__ror__``."""
-    written = stage.site if isinstance(stage, Operator) else None
-    site = operator_site(written)
-    if inspect.isclass(stage):
-        message = (
-            f"{site}: the class {stage.__name__} stands on the right of | ; a class is no stage: call it if "
-            f"it makes one, or write .map({stage.__name__})"
-        )
-        raise PlanError(message)
-    if isinstance(stage, Operator) and not callable(stage):
-        return None
-    if not callable(stage):
-        raise PlanError(
-            f"{site}: {stage!r} is no stage: it is neither an operator nor a function of one item"
-        )
-    made = returned_class(stage)
-    if made is not None and issubclass(made, Operator):
-        raise PlanError(
-            f"{site}: {name_of(stage)} makes a stage and was not called: write {name_of(stage)}(...)"
-        )
-    if inspect.iscoroutinefunction(stage):
-        raise PlanError(f"{site}: {name_of(stage)} is a coroutine function; a stage is a plain function")
-    return site
 
 
 def _branches(node: Node) -> tuple[Node, ...]:

@@ -12,6 +12,7 @@ from typing_extensions import override
 from pipeflow.dsl import nodes
 from pipeflow.dsl.checks import check_fits
 from pipeflow.dsl.errors import PlanError
+from pipeflow.dsl.expressions import Class, ClassObject, Operator
 from pipeflow.dsl.item_types import (
     UNKNOWN,
     ItemType,
@@ -23,7 +24,7 @@ from pipeflow.dsl.item_types import (
 )
 from pipeflow.dsl.operands import expect_either, grown
 from pipeflow.dsl.sites import call_site, operator_site
-from pipeflow.dsl.streams import Class, ClassObject, Operator, ParallelStream, R, Stream
+from pipeflow.dsl.streams import ParallelStream, R, Stream
 
 T = TypeVar("T")
 U = TypeVar("U")
