@@ -23,6 +23,8 @@ from gymnasium.vector.utils import concatenate, create_empty_array
 from gymnasium.wrappers import FrameStackObservation, TransformObservation
 from numpy.typing import NDArray
 
+from pipeflow.rl.environment_state import UnsavableEnvironment, environment_state, load_environment_state
+from pipeflow.rl.saved_state import StateValue, prefixed, saved_array, saved_number, under
 from pipeflow.rl.seeding import derive_seed
 from pipeflow.rl.single_environments import BadEnvironment as BadEnvironment
 from pipeflow.rl.single_environments import (
@@ -156,7 +158,10 @@ class VectorEnvironment:
     def __init__(self, env: VectorEnv[Any, Any, Any], seed: int, name: str) -> None:
         self._env = env
         self._name = name
-        self._seed: int | None = seed
+        self._seed = seed
+        # Where environments could not be saved they start anew, with other seeds than the ones before.
+        self._restarts = 0
+        self._seeded = False
         self._mode = _autoreset_mode(env, name)
         self.num_envs = env.num_envs
         self.observations = observation_codec(env.single_observation_space)
@@ -174,8 +179,9 @@ class VectorEnvironment:
         Returns [N, *obs], the encoded first observations.
         Raises BadEnvironment if an observation has a wrong shape, nan or infinity.
         """
-        seed, self._seed = self._seed, None
-        if seed is None:
+        seed = derive_seed(self._seed, "restart", self._restarts) if self._restarts else self._seed
+        seeded, self._seeded = self._seeded, True
+        if seeded:
             observations, _ = self._env.reset()
         elif isinstance(self._env, SyncVectorEnv | AsyncVectorEnv):
             seeds: list[int | None] = [
@@ -225,6 +231,39 @@ class VectorEnvironment:
             fresh, _ = self._env.reset(options={"reset_mask": ended.copy()})
             observations[indices] = self._finite(self._encoded(fresh)[indices], indices)
         return EnvStep(observations, rewards, terminated, truncated, finals, indices, valid)
+
+    def state(self) -> dict[str, StateValue]:
+        """All that the next steps and resets depend on, under flat names.
+
+        "environments_saved" is 0 if these environments cannot be saved, and nothing of them is in the state.
+        """
+        state: dict[str, StateValue] = {"environments_restarts": self._restarts, "environments_saved": 0}
+        try:
+            state.update(prefixed("environments/", environment_state(self._env)))
+        except UnsavableEnvironment:
+            return state
+        state["environments_saved"] = 1
+        state["environments_seeded"] = int(self._seeded)
+        if self._resetting is not None:
+            state["environments_resetting"] = self._resetting.copy()
+        return state
+
+    def load_state(self, state: Mapping[str, StateValue], /) -> bool:
+        """Go on where the environments that gave this state stood; this one is new.
+
+        Returns whether they were saved. If not, `reset` is to be called: it starts episodes that are seeded
+        otherwise than those before.
+        Raises ValueError if the state is of other environments.
+        """
+        saved = bool(saved_number("environments_saved", state))
+        self._restarts = int(saved_number("environments_restarts", state)) + (not saved)
+        self._resetting = None
+        self._seeded = saved and bool(saved_number("environments_seeded", state))
+        if saved:
+            load_environment_state(self._env, under("environments/", state))
+            if "environments_resetting" in state:
+                self._resetting = saved_array("environments_resetting", state, self._all_valid)
+        return saved
 
     def close(self) -> None:
         """Release what the environments hold; they cannot be stepped after it."""

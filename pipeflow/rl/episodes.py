@@ -14,6 +14,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from pipeflow.rl.saved_state import StateValue, saved_array
+
 
 @dataclass(frozen=True, eq=False)
 class EpisodeStats:
@@ -100,6 +102,32 @@ class EpisodeTracker:
         stats = EpisodeStats(np.concatenate(self._finished_returns), np.concatenate(self._finished_lengths))
         self._finished_returns, self._finished_lengths = [], []
         return stats
+
+    def state(self) -> dict[str, StateValue]:
+        """Running episodes, and ended ones that were not collected yet, under flat names."""
+        return {
+            "running/returns": self._returns.copy(),
+            "running/lengths": self._lengths.copy(),
+            "finished/returns": np.concatenate([np.zeros(0), *self._finished_returns]),
+            "finished/lengths": np.concatenate([np.zeros(0, np.int64), *self._finished_lengths]),
+        }
+
+    def load_state(self, state: Mapping[str, StateValue], /) -> None:
+        """Go on with the episodes of the tracker that gave this state.
+
+        Raises ValueError if it is of another number of sub-environments.
+        """
+        returns = saved_array("running/returns", state, self._returns)
+        lengths = saved_array("running/lengths", state, self._lengths)
+        self.load_finished(state)
+        self._returns, self._lengths = returns, lengths
+
+    def load_finished(self, state: Mapping[str, StateValue], /) -> None:
+        """Take over the ended episodes of the tracker that gave this state; all run from their beginnings."""
+        finished = state.get("finished/returns"), state.get("finished/lengths")
+        self._finished_returns = [np.array(finished[0], np.float64)]
+        self._finished_lengths = [np.array(finished[1], np.int64)]
+        self._returns, self._lengths = np.zeros_like(self._returns), np.zeros_like(self._lengths)
 
 
 class LifetimeCounter:

@@ -8,15 +8,17 @@ ask how it came about.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, replace
+from typing import Any
 
 import numpy as np
 
 from pipeflow.dsl import Expand, expand
 from pipeflow.rl.batches import Trajectories
 from pipeflow.rl.episodes import EpisodeStats
-from pipeflow.rl.seeding import derive_seed
+from pipeflow.rl.saved_state import StateValue, prefixed, saved_array, saved_number, under
+from pipeflow.rl.seeding import derive_seed, generator_state, restore_generator
 
 
 def mix_in_replay(share: float, *, capacity: int, seed: int) -> Expand[Trajectories, Trajectories]:
@@ -60,13 +62,35 @@ class ReplayMixing:
         while self._owed >= 1.0:
             self._owed -= 1.0
             if self._kept:
-                out.append(_again(self._kept[int(self._generator.integers(len(self._kept)))]))
-        self._kept.append(item)
+                out.append(self._kept[int(self._generator.integers(len(self._kept)))])
+        self._kept.append(_again(item))
         return out
 
     def finish(self) -> Iterable[Trajectories]:
         """Nothing: what is kept was delivered."""
         return ()
+
+    def state(self) -> dict[str, StateValue]:
+        """All that the next outputs depend on, under flat names, the fragments that are kept too."""
+        state: dict[str, StateValue] = {
+            "owed": self._owed,
+            "generator": generator_state(self._generator),
+            "kept": len(self._kept),
+        }
+        for index, fragment in enumerate(self._kept):
+            state.update(prefixed(f"fragments/{index}/", _fragment_state(fragment)))
+        return state
+
+    def load_state(self, state: Mapping[str, StateValue], /) -> None:
+        """Go on where the one that gave this state stood: what is replayed next is what it would have replayed.
+
+        Raises ValueError if it is no such state.
+        """
+        self._owed = float(saved_number("owed", state))
+        restore_generator(self._generator, saved_array("generator", state, generator_state(self._generator)))
+        self._kept.clear()
+        for index in range(int(saved_number("kept", state))):
+            self._kept.append(_fragment_of(under(f"fragments/{index}/", state)))
 
 
 class Aggregator:
@@ -79,6 +103,34 @@ class Aggregator:
         """The fragments side by side: see `Trajectories.concatenate`."""
         return Trajectories.concatenate(fragments)
 
+    def state(self) -> dict[str, StateValue]:
+        """Nothing: whatever it joins it hands on."""
+        return {}
+
+    def load_state(self, state: Mapping[str, StateValue], /) -> None:
+        """Nothing is to be done."""
+
 
 def _again(fragment: Trajectories) -> Trajectories:
     return replace(fragment, episodes=EpisodeStats.none(), observation_moments=None, return_moments=None)
+
+
+def _fragment_state(fragment: Trajectories) -> dict[str, StateValue]:
+    """The columns of a fragment without statistics, and its version."""
+    columns: dict[str, StateValue] = {
+        column.name: value
+        for column in fields(fragment)
+        if isinstance(value := getattr(fragment, column.name), np.ndarray)
+    }
+    return {"version": fragment.version, **columns}
+
+
+def _fragment_of(state: Mapping[str, StateValue]) -> Trajectories:
+    # Any: the dtype of a column belongs to its name.
+    columns: dict[str, Any] = {
+        name: np.array(value) for name, value in state.items() if isinstance(value, np.ndarray)
+    }
+    try:
+        return Trajectories(version=int(saved_number("version", state)), **columns)
+    except TypeError as error:
+        raise ValueError(f"the state of a fragment is damaged: {error}") from error

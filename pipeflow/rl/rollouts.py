@@ -7,6 +7,7 @@ which rows are real, and that statistics are of new data only.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +19,15 @@ from pipeflow.rl.environments import EnvSpec, EnvStep
 from pipeflow.rl.episodes import EpisodeTracker
 from pipeflow.rl.policy import Acted, ActsByFragment, FragmentActing, PolicyDescription, StateArray
 from pipeflow.rl.running_moments import Moments, ReturnTracker
-from pipeflow.rl.seeding import derive_seed
+from pipeflow.rl.saved_state import (
+    StateValue,
+    arrays_under,
+    prefixed,
+    saved_array,
+    saved_number,
+    under,
+)
+from pipeflow.rl.seeding import derive_seed, generator_state, restore_generator
 from pipeflow.rl.threads import torch_threads
 
 _VARIANCE_FLOOR = 1e-8  # added to the variance of returns: with no reward yet it is zero
@@ -165,6 +174,51 @@ class RolloutWorker:
             ),
             return_moments=None if returns is None else Moments.of(returns[valid]),
         )
+
+    def state(self) -> dict[str, StateValue]:
+        """All that the next `sample` depends on, under flat names.
+
+        "environments_saved" is 0 if the environments cannot be saved: see `environment_state`.
+        """
+        state: dict[str, StateValue] = {
+            "version": self._version,
+            "reward_scale": self._reward_scale,
+            "generator": generator_state(self._generator),
+            "recurrent_state": self._state.copy(),
+            **prefixed("parameters/", {**self._policy.parameters_numpy()}),
+            **prefixed("episodes/", self._episodes.state()),
+            **prefixed("returns/", self._returns.state()),
+            **self._env.state(),
+        }
+        if self._observation_moments is not None:
+            state.update(prefixed("observation_moments/", self._observation_moments.state()))
+        if self._observations is not None:
+            state["observations"] = self._observations.copy()
+        return state
+
+    def load_state(self, state: Mapping[str, StateValue], /) -> None:
+        """Go on where the worker that gave this state stood: the next samples are, bit for bit, its next ones.
+
+        If the environments were not saved, new episodes begin in all of them, and those that were running are
+        forgotten. Only a new worker of the same configuration may be given a state.
+        Raises ValueError if the state is of a worker of another configuration.
+        """
+        self._policy.load_numpy(arrays_under("parameters/", state))
+        self._version = int(saved_number("version", state))
+        self._reward_scale = float(saved_number("reward_scale", state))
+        restore_generator(self._generator, saved_array("generator", state, generator_state(self._generator)))
+        moments = under("observation_moments/", state)
+        self._observation_moments = Moments.of_state(moments) if moments else None
+        if not self._env.load_state(state):
+            self._episodes.load_finished(under("episodes/", state))
+            return
+        self._episodes.load_state(under("episodes/", state))
+        self._returns.load_state(under("returns/", state))
+        self._state = saved_array("recurrent_state", state, self._state)
+        if "observations" in state:
+            codec = self._env.observations
+            room: ObservationArray = np.empty((self._env.num_envs, *codec.shape), codec.dtype)
+            self._observations = saved_array("observations", state, room)
 
     def close(self) -> None:
         """Close the environments; the worker cannot sample after it."""

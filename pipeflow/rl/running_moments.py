@@ -8,11 +8,14 @@ and evaluation cannot change training statistics by accident.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
+
+from pipeflow.rl.saved_state import StateValue, saved_array, saved_number
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +52,25 @@ class Moments:
         mean = np.asarray(batch.mean(axis=0, dtype=np.float64))
         variance = np.asarray(batch.var(axis=0, dtype=np.float64))
         return cls(float(len(batch)), mean, variance)
+
+    @classmethod
+    def of_state(cls, state: Mapping[str, StateValue]) -> Self:
+        """The moments that gave this state.
+
+        Raises ValueError if it is none of moments.
+        """
+        mean, variance = state.get("mean"), state.get("variance")
+        if not isinstance(mean, np.ndarray) or not isinstance(variance, np.ndarray):
+            raise ValueError(
+                f"moments have a count, a mean and a variance, and the state has {sorted(state)}"
+            )
+        return cls(
+            float(saved_number("count", state)), np.array(mean, np.float64), np.array(variance, np.float64)
+        )
+
+    def state(self) -> dict[str, StateValue]:
+        """All of it, under flat names; `of_state` is the way back."""
+        return {"count": self.count, "mean": self.mean, "variance": self.variance}
 
     def sparing(self, columns: slice | None) -> Moments:
         """These moments with mean 0 and variance 1 in some elements of a vector, which normalising leaves alone.
@@ -133,3 +155,14 @@ class ReturnTracker:
         updated = np.where(valid, self._gamma * self._returns + rewards, self._returns)
         self._returns = np.where(valid & (terminated | truncated), 0.0, updated)
         return updated
+
+    def state(self) -> dict[str, StateValue]:
+        """The running returns, under a flat name."""
+        return {"running": self._returns.copy()}
+
+    def load_state(self, state: Mapping[str, StateValue], /) -> None:
+        """Go on with the running returns of the tracker that gave this state.
+
+        Raises ValueError if it is of another number of sub-environments.
+        """
+        self._returns = saved_array("running", state, self._returns)

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from pipeflow.rl.seeding import derive_seed
+from pipeflow.rl.seeding import derive_seed, generator_state, restore_generator
 
 
 def test_a_seed_is_the_same_in_every_process_and_release() -> None:
@@ -56,3 +56,18 @@ def test_a_negative_seed_is_refused() -> None:
 def test_a_path_of_anything_but_integers_and_strings_is_refused() -> None:
     with pytest.raises(TypeError):
         derive_seed(0, 1.5)  # type: ignore[arg-type]  # what an unchecked caller may pass
+
+
+def test_a_generator_draws_on_from_where_another_one_stood() -> None:
+    one, other = np.random.default_rng(1), np.random.default_rng(2)
+    one.integers(9, size=3, dtype=np.int32)  # which leaves half a word
+    restore_generator(other, generator_state(one))
+    assert other.bit_generator.state == one.bit_generator.state
+    assert (
+        other.integers(9, size=9, dtype=np.int32).tolist() == one.integers(9, size=9, dtype=np.int32).tolist()
+    )
+
+
+def test_only_default_generators_have_a_state_here() -> None:
+    with pytest.raises(ValueError, match="the state of MT19937 is not known here"):
+        generator_state(np.random.Generator(np.random.MT19937(0)))

@@ -12,7 +12,7 @@ import copy
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Generic, Protocol, Self, TypeAlias
+from typing import Generic, Protocol, Self
 
 import numpy as np
 import torch
@@ -26,11 +26,10 @@ from pipeflow.rl.learners.adam import Adam
 from pipeflow.rl.modules import ModuleDescription, PortableModule
 from pipeflow.rl.policies import ActorCritic
 from pipeflow.rl.running_moments import Moments
+from pipeflow.rl.saved_state import StateValue as StateValue
+from pipeflow.rl.saved_state import arrays_under as arrays_under
 from pipeflow.rl.schedules import Schedule, as_schedule
 from pipeflow.rl.seeding import derive_seed
-
-StateValue: TypeAlias = "NDArray[np.generic] | int | float"
-"""What a saved state holds under a name: a checkpoint keeps arrays as arrays, and numbers as JSON."""
 
 Module = TypeVar("Module", bound=PortableModule, default=ActorCritic)
 
@@ -294,15 +293,6 @@ def _gradient(parameter: nn.Parameter) -> Tensor:
     gradient = parameter.grad
     assert gradient is not None  # flatten_parameters gave it one, and nothing takes it away
     return gradient
-
-
-def arrays_under(prefix: str, state: Mapping[str, StateValue]) -> dict[str, NDArray[np.generic]]:
-    """The arrays of a state whose names begin with a prefix, by what follows it."""
-    return {
-        name.removeprefix(prefix): value
-        for name, value in state.items()
-        if name.startswith(prefix) and isinstance(value, np.ndarray)
-    }
 
 
 def _moments(quantity: str, state: Mapping[str, StateValue]) -> Moments | None:

@@ -6,6 +6,8 @@ every rollout of every task. Adapting is a stage of the plan, so how often it ha
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import torch
 
 from pipeflow.dsl import current_shard
@@ -17,6 +19,7 @@ from pipeflow.rl.meta.rollouts import TaskRollouts
 from pipeflow.rl.meta.tasks import TaskDistribution
 from pipeflow.rl.policies import PolicySpec
 from pipeflow.rl.rollouts import RolloutWorker
+from pipeflow.rl.saved_state import StateValue, arrays_under, prefixed, saved_number
 from pipeflow.rl.seeding import derive_seed
 from pipeflow.rl.threads import torch_threads
 
@@ -63,6 +66,23 @@ class MAMLWorker:
         """Begin with these weights from the next task on."""
         self._policy.load_numpy(weights.parameters)
         self._version = weights.version
+
+    def state(self) -> dict[str, StateValue]:
+        """All that the next task depends on, under flat names: the weights and the number of tasks so far."""
+        return {
+            "version": self._version,
+            "tasks_sampled": self._tasks_sampled,
+            **prefixed("parameters/", {**self._policy.parameters_numpy()}),
+        }
+
+    def load_state(self, state: Mapping[str, StateValue], /) -> None:
+        """Go on where the worker that gave this state stood: the next tasks are, bit for bit, its next ones.
+
+        Raises ValueError if the state is of another policy.
+        """
+        self._policy.load_numpy(arrays_under("parameters/", state))
+        self._version = int(saved_number("version", state))
+        self._tasks_sampled = int(saved_number("tasks_sampled", state))
 
     def sample_task(self) -> TaskRollouts:
         """The next task, with rollouts of the policy as it is."""

@@ -7,7 +7,8 @@ last one of a fragment too.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from pipeflow.rl.episodes import EpisodeTracker
 from pipeflow.rl.multi_agent.seating import Seating, Turn
 from pipeflow.rl.multi_agent.vector import Chosen, Observed, SeatsStep
 from pipeflow.rl.policy import Acted, Policy, PolicyDescription, StateArray
+from pipeflow.rl.saved_state import StateValue, prefixed, saved_array, under
 from pipeflow.rl.spaces import ActionCodec
 
 
@@ -119,6 +121,32 @@ class AgentColumns:
             version=version if rows.version is None else rows.version,
             episodes=self._episodes.collect(),
         )
+
+    def state(self) -> dict[str, StateValue]:
+        """What is open between two fragments, under flat names: right after `trajectories`, no row is."""
+        opened = {column.name: getattr(self._open, column.name).copy() for column in fields(self._open)}
+        return {
+            **prefixed("episodes/", self._episodes.state()),
+            **prefixed("seats/", self._seating.saved()),
+            **prefixed("open/", opened),
+        }
+
+    def load_state(self, state: Mapping[str, StateValue], /) -> None:
+        """Go on where the columns that gave this state stood.
+
+        Raises ValueError if the state is of other seats.
+        """
+        self._episodes.load_state(under("episodes/", state))
+        self._seating.load(under("seats/", state))
+        opened = under("open/", state)
+        for column in fields(self._open):
+            kept = getattr(self._open, column.name)
+            setattr(self._open, column.name, saved_array(column.name, opened, kept))
+        self._rows = self._no_rows()
+
+    def load_finished(self, state: Mapping[str, StateValue], /) -> None:
+        """Take over the ended episodes alone: those that were running are forgotten, with their open actions."""
+        self._episodes.load_finished(under("episodes/", state))
 
     def _close(self, closed: NDArray[np.bool_], step: SeatsStep) -> None:
         rows, opened, seating = self._rows, self._open, self._seating

@@ -16,7 +16,10 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from gymnasium import Space
+from numpy.typing import NDArray
 
+from pipeflow.rl.environment_state import UnsavableEnvironment, environment_state, load_environment_state
+from pipeflow.rl.saved_state import StateValue, prefixed, saved_array, saved_number, under
 from pipeflow.rl.seeding import derive_seed
 from pipeflow.rl.single_environments import (
     BadEnvironment,
@@ -229,9 +232,41 @@ class CheckedMultiAgentEnvironment:
             over,
         )
 
+    def state(self) -> dict[str, StateValue]:
+        """All that the next steps and resets depend on, under flat names.
+
+        "saved" is 0 if the environment cannot be saved; then only the number of episodes is in the state.
+        """
+        state: dict[str, StateValue] = {"episode": self._episode, "saved": 0}
+        try:
+            state.update(prefixed("environment/", environment_state(self._env)))
+        except UnsavableEnvironment:
+            return state
+        state["saved"] = 1
+        state["living"] = self._flags_of_living()
+        return state
+
+    def load_state(self, state: Mapping[str, StateValue], /) -> bool:
+        """Go on where the environment that gave this state stood; this one is new.
+
+        Returns whether it was saved. If not, `reset` is to be called: it starts the next episode.
+        Raises ValueError if the state is of another environment.
+        """
+        self._episode = int(saved_number("episode", state))
+        if not saved_number("saved", state):
+            return False
+        load_environment_state(self._env, under("environment/", state))
+        living = saved_array("living", state, self._flags_of_living())
+        self._living = {agent for agent, lives in zip(self._spaces, living.tolist(), strict=True) if lives}
+        return True
+
     def close(self) -> None:
         """Release what the environment holds."""
         self._env.close()
+
+    def _flags_of_living(self) -> NDArray[np.bool_]:
+        """Who of all possible agents is there, in their order."""
+        return np.array([agent in self._living for agent in self._spaces], np.bool_)
 
     def _check_observations(self, observations: ByAgent) -> None:
         for agent, observation in observations.items():

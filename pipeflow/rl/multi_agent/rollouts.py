@@ -24,8 +24,16 @@ from pipeflow.rl.multi_agent.policy_map import PolicyMap
 from pipeflow.rl.multi_agent.seating import Turn
 from pipeflow.rl.multi_agent.vector import Chosen, MultiAgentVector
 from pipeflow.rl.policy import Acted
+from pipeflow.rl.saved_state import (
+    StateValue,
+    arrays_under,
+    prefixed,
+    saved_array,
+    saved_number,
+    under,
+)
 from pipeflow.rl.schedules import Schedule, as_schedule
-from pipeflow.rl.seeding import derive_seed
+from pipeflow.rl.seeding import derive_seed, generator_state, restore_generator
 from pipeflow.rl.threads import torch_threads
 
 
@@ -103,6 +111,48 @@ class MultiAgentWorker:
         """The next `fragment_length` steps of all copies; episodes go on over the ends of fragments."""
         with torch_threads(self._threads):
             return self._sampled()
+
+    def state(self) -> dict[str, StateValue]:
+        """All that the next `sample` depends on, under flat names.
+
+        "environments_saved" is 0 if an environment cannot be saved: see `environment_state`.
+        """
+        state: dict[str, StateValue] = {
+            "started": int(self._started),
+            "lifetime_steps": self._lifetime_steps,
+            **self._env.state(),
+        }
+        for policy, built in self._policies.items():
+            its: dict[str, StateValue] = {
+                "version": self._versions[policy],
+                "generator": generator_state(self._generators[policy]),
+                **prefixed("parameters/", {**built.parameters_numpy()}),
+                **prefixed("agents/", self._columns[policy].state()),
+            }
+            state.update(prefixed(f"policies/{policy}/", its))
+        return state
+
+    def load_state(self, state: Mapping[str, StateValue], /) -> None:
+        """Go on where the worker that gave this state stood: the next samples are, bit for bit, its next ones.
+
+        If an environment was not saved, new episodes begin in all of them, and those that were running are
+        forgotten. Only a new worker of the same configuration may be given a state.
+        Raises ValueError if the state is of a worker of another configuration.
+        """
+        saved = self._env.load_state(state)
+        self._started = saved and bool(saved_number("started", state))
+        self._lifetime_steps = int(saved_number("lifetime_steps", state))
+        for policy, built in self._policies.items():
+            its = under(f"policies/{policy}/", state)
+            built.load_numpy(arrays_under("parameters/", its))
+            self._versions[policy] = int(saved_number("version", its))
+            generator = self._generators[policy]
+            restore_generator(generator, saved_array("generator", its, generator_state(generator)))
+            agents = under("agents/", its)
+            if saved:
+                self._columns[policy].load_state(agents)
+            else:
+                self._columns[policy].load_finished(agents)
 
     def close(self) -> None:
         """Close the environments; the worker cannot sample after it."""

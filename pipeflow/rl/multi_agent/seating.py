@@ -6,6 +6,7 @@ record of them.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from pipeflow.rl.batches import ObservationArray
 from pipeflow.rl.multi_agent.vector import Observed, SeatsStep
 from pipeflow.rl.policy import PolicyDescription, StateArray
+from pipeflow.rl.saved_state import StateValue, saved_array
 
 
 class Turn(NamedTuple):
@@ -67,3 +69,20 @@ class Seating:
         self.waiting[ended] = False
         self.state[ended] = 0.0
         self.begin(step.fresh)
+
+    def saved(self) -> dict[str, StateValue]:
+        """Who sits where, under flat names; not `state`, which is the policies' here."""
+        return {
+            "observations": self.observations.copy(),
+            "recurrent_state": self.state.copy(),
+            "waiting": self.waiting.copy(),
+        }
+
+    def load(self, saved: Mapping[str, StateValue], /) -> None:
+        """Seat everybody as in the seating that gave this.
+
+        Raises ValueError if it is of other seats.
+        """
+        self.observations = saved_array("observations", saved, self.observations)
+        self.state = saved_array("recurrent_state", saved, self.state)
+        self.waiting = saved_array("waiting", saved, self.waiting)

@@ -18,6 +18,7 @@ from pipeflow.rl.batches import ActionArray, ObservationArray
 from pipeflow.rl.multi_agent.environments import AgentsStep, CheckedMultiAgentEnvironment, MultiAgentEnvSpec
 from pipeflow.rl.multi_agent.policy_map import PolicyMap
 from pipeflow.rl.policy import PolicyDescription
+from pipeflow.rl.saved_state import StateValue, prefixed, under
 from pipeflow.rl.seeding import derive_seed
 from pipeflow.rl.single_environments import BadEnvironment
 from pipeflow.rl.spaces import ActionCodec, ObservationCodec, SpaceBatch
@@ -109,6 +110,28 @@ class MultiAgentVector:
             policy: seats.step(steps, observed[policy], seats.observed(fresh))
             for policy, seats in self._seats.items()
         }
+
+    def state(self) -> dict[str, StateValue]:
+        """All that the next steps and resets depend on, under flat names.
+
+        "environments_saved" is 0 if a copy cannot be saved.
+        """
+        copies = [env.state() for env in self._copies]
+        state: dict[str, StateValue] = {"environments_saved": int(all(its["saved"] for its in copies))}
+        for copy, its in enumerate(copies):
+            state.update(prefixed(f"environments/{copy}/", its))
+        return state
+
+    def load_state(self, state: Mapping[str, StateValue], /) -> bool:
+        """Go on where the copies that gave this state stood; these are new.
+
+        Returns whether they were saved. If not, `reset` is to be called: it starts each one's next episode.
+        Raises ValueError if the state is of other environments.
+        """
+        saved = [
+            env.load_state(under(f"environments/{copy}/", state)) for copy, env in enumerate(self._copies)
+        ]
+        return all(saved)
 
     def close(self) -> None:
         """Release what the environments hold; they cannot be stepped after it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from pipeflow.rl.meta.worker import MAMLWorker, check_adaptable
 from pipeflow.rl.policies import PolicySpec
 from pipeflow.rl.spaces import action_codec, observation_codec
 from tests.rl.meta.families import ENV, POLICY, TASKS, worker
+from tests.rl.saved_states import identical, over_disk
 
 
 def assert_identical(first: TaskRollouts, second: TaskRollouts) -> None:
@@ -102,3 +104,22 @@ def test_policies_that_cannot_be_adapted_are_refused() -> None:
     with pytest.raises(ValueError, match="a policy with memory cannot be adapted"):
         MAMLWorker(TASKS, replace(POLICY, memory="lstm", shared_trunk=True), index=0)
     check_adaptable(PolicySpec.for_env(ENV))
+
+
+def test_a_loaded_worker_draws_the_tasks_that_the_saved_one_draws(tmp_path: Path) -> None:
+    one, other = worker(), worker()
+    one.set_weights(Weights(3, POLICY.build(seed=99).parameters_numpy()))
+    found = one.sample_task()
+    other.load_state(over_disk(one.state(), tmp_path))
+    assert identical(one.adapt(found), other.adapt(found))
+    assert identical([one.sample_task() for _ in range(2)], [other.sample_task() for _ in range(2)])
+
+
+@pytest.mark.parametrize("group", ["version", "tasks_sampled", "parameters/"])
+def test_no_part_of_a_state_can_be_left_out(group: str) -> None:
+    one, other = worker(), worker()
+    fresh = {name: value for name, value in other.state().items() if name.startswith(group)}
+    one.set_weights(Weights(3, POLICY.build(seed=99).parameters_numpy()))
+    one.sample_task()
+    other.load_state({**one.state(), **fresh})
+    assert not identical(one.sample_task(), other.sample_task())
