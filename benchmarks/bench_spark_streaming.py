@@ -24,7 +24,7 @@ from pipeflow.algorithms.ppo import PPOConfig, ppo
 
 PIPEFLOW, SPARK = "pipeflow on Ray", "Spark streaming"
 WORKERS = 2
-ITERATIONS = 20
+ITERATIONS = 15
 
 # Environments a worker and vector steps an iteration: as in the other benchmarks, and RLlib's at the paper's time.
 WORKS = ((8, 128), (1, 200))

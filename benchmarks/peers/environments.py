@@ -3,7 +3,8 @@
     python benchmarks/peers/environments.py rllib spark torchrl
 
 An environment in ``.peers/NAME`` holds only what the peer needs otherwise; all else, torch and Ray among it, it
-reads from the environment of this interpreter. So both sides of a comparison compute with the same builds.
+reads from the environment of this interpreter. So both sides of a comparison compute with the same builds,
+where the peer does not pin its own.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ FOLDER = ROOT / ".peers"
 REQUIREMENTS = {
     "rllib": ("ray[rllib]==2.60.0", "gymnasium==1.2.2"),  # the release of gymnasium that RLlib pins
     "spark": ("pyspark==4.0.1", "pandas>=2.2,<3", "pyarrow>=18"),  # the release that Java 17 is enough for
-    "torchrl": ("torchrl>=0.10", "tensordict>=0.10"),
+    # Its sum tree is compiled for one release of torch.
+    "torchrl": ("torchrl==0.14.1", "torch==2.14.1"),
 }
 
 

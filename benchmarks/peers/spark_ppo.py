@@ -87,8 +87,8 @@ def train(iterations: int, config: PPOConfig, folder: Path) -> dict[str, float]:
     def iteration(batch: DataFrame, number: int) -> None:
         began = time.perf_counter()
         weights = spark.sparkContext.broadcast(learner.weights())
-        shards = batch.rdd.map(lambda row: (int(row.value), None)).partitionBy(config.workers, int)
-        rows, seconds = shards.map(lambda shard: sample(shard[0], config, weights)).reduce(joined)
+        shards = batch.repartition(config.workers).rdd  # in turn, so one line each
+        rows, seconds = shards.map(lambda row: sample(int(row.value), config, weights)).reduce(joined)
         sampled = time.perf_counter()
         learner.update(rows)
         now = time.perf_counter()
@@ -139,8 +139,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    from benchmarks.peers import (
-        spark_ppo,
-    )  # functions of __main__ would be sent by value, without `worker_of`'s cache
+    # Functions of __main__ would be sent by value, without the cache of `worker_of`.
+    from benchmarks.peers import spark_ppo
 
     spark_ppo.main()
