@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Generic, ParamSpec, Self, TypeVar, final, overload
+from typing import Any, Generic, ParamSpec, Self, TypeVar, final, get_args, overload
 
 from typing_extensions import override
 
@@ -18,7 +18,7 @@ from pipeflow.dsl import nodes
 from pipeflow.dsl.checks import check_fits, check_method, check_own_shards, check_positive
 from pipeflow.dsl.expressions import Operator
 from pipeflow.dsl.item_types import name_of, returned_type, taken_type
-from pipeflow.dsl.nodes import Group
+from pipeflow.dsl.nodes import Group, OnError
 from pipeflow.dsl.operands import TakenBy, expect_either, expect_stream, grown, regrown
 from pipeflow.dsl.sharding import Scatter
 from pipeflow.dsl.signals import Ended, NotReady
@@ -211,7 +211,7 @@ class Actors(Generic[W]):
         return Actors(dataclasses.replace(self.group, resources=MappingProxyType(wanted)))
 
     def restarts(self, count: int, /) -> Actors[W]:
-        """Let dead actors of the group be started again, `count` times in all (law 19).
+        """Let dead actors of the group be started again, `count` times in all (law 19); see `on_error` as well.
 
         A restarted actor gets the weights that were last sent to its group before its first new item. What it had
         in flight is lost.
@@ -223,6 +223,43 @@ class Actors(Generic[W]):
             message = f"restarts(count) must be at least 0, got {count}"
             raise ValueError(message)
         return Actors(dataclasses.replace(self.group, restarts=count))
+
+    def on_error(self, policy: OnError, /) -> Actors[W]:
+        """What it means that code raises in an actor of the group, or that one dies with no restart left.
+
+        Args:
+            policy: ``"raise"``, the default: the run ends with the error (law 20). ``"restart"``: the actor is
+                started again, which counts against `restarts`; the item that failed and what else was in flight
+                are lost (law 19), and when no restart is left, the run ends with the error. ``"drop_shard"``: the
+                actor is given up and its shards end, while the others go on; the last actor of the group is not
+                given up, its error ends the run. Every error that does not end the run is logged as a warning.
+
+        Raises:
+            ValueError: there is no such policy. A run refuses a plan in which the policy makes no sense, with
+                `PlanError`: ``"restart"`` without restarts; ``"drop_shard"`` for one actor alone, or for actors
+                that are not only shards: a stage on a stream, a learner whose weights are sent, a scatter.
+        """
+        if policy not in get_args(OnError):
+            message = f"on_error(policy) must be one of {', '.join(get_args(OnError))}, got {policy!r}"
+            raise ValueError(message)
+        return Actors(dataclasses.replace(self.group, on_error=policy))
+
+    def time_limit(self, seconds: float, /) -> Actors[W]:
+        """Let a call in an actor take no longer; if one does, the actor is ended as if its process had died.
+
+        `restarts` and `on_error` say what then. Without it a call may take as long as it likes: an environment
+        step may be slow for good reasons, and only its author knows what is too long. Waiting for others, for
+        resources or for a process to start does not count. On Ray the actor is ended within a second of the limit,
+        as soon as the driver waits for items. Inline nothing can interrupt a call: it is judged, and its result
+        thrown away, when it returns. In `Sim` the clock is the simulation's.
+
+        Raises:
+            ValueError: `seconds` is not positive.
+        """
+        if not seconds > 0:
+            message = f"time_limit(seconds) must be positive, got {seconds}"
+            raise ValueError(message)
+        return Actors(dataclasses.replace(self.group, time_limit=seconds))
 
     @override
     def __repr__(self) -> str:

@@ -14,7 +14,7 @@ from pipeflow.dsl.errors import PlanError
 from pipeflow.dsl.item_types import ItemType, fits, may_have, show
 from pipeflow.dsl.nodes import Function, Group, Node, producers_of
 from pipeflow.dsl.sites import Site
-from pipeflow.dsl.trees import walk
+from pipeflow.dsl.trees import groups_of, walk
 
 
 def check_fits(
@@ -189,3 +189,42 @@ def check_linear(root: Node) -> None:
         ):
             message = f"{node.site}: an outlet of {node.input.name} ({node.input.site}) is used twice"
             raise PlanError(message)
+
+
+def check_policies(root: Node) -> None:
+    """Refuse policies for errors (`Actors.on_error`) that could never do what they say.
+
+    Raises:
+        PlanError: names the group, and the stage for which its actors are needed where that is why.
+    """
+    for group in groups_of(root):
+        if group.on_error == "restart" and group.restarts == 0:
+            message = f'{group.name} ({group.site}): on_error("restart") needs restarts; add .restarts(n)'
+            raise PlanError(message)
+        if group.on_error == "drop_shard" and group.count == 1:
+            message = (
+                f'{group.name} ({group.site}): on_error("drop_shard") would leave no actor of a group of one; '
+                'use "restart", or more actors'
+            )
+            raise PlanError(message)
+    for node in walk(root):
+        for group in _needed_whole(node):
+            if group.on_error == "drop_shard":
+                message = (
+                    f'{group.name} ({group.site}): on_error("drop_shard") is for actors that are shards, but '
+                    f'{node.name} ({node.site}) needs all of them; use "restart"'
+                )
+                raise PlanError(message)
+
+
+def _needed_whole(node: Node) -> tuple[Group, ...]:
+    """The groups that a node needs every actor of."""
+    match node:
+        case nodes.Place(group=group) if not node.parallel:
+            return (group,)
+        case nodes.Scatter(group=group):
+            return (group,)
+        case nodes.SyncWeights(learner=learner) | nodes.ReplyWeights(learner=learner):
+            return (learner,)
+        case _:
+            return ()

@@ -25,6 +25,9 @@ from pipeflow.dsl.sourced import Sourced
 # only carries them to the place that calls them, hence `...`.
 Function = Callable[..., Any]
 
+OnError = Literal["raise", "restart", "drop_shard"]
+"""What an error in an actor means: the end of the run, a new start of the actor, or the end of its shards."""
+
 
 class Expansion(Protocol):
     """The state of an expanding stage while it runs: zero or more outputs for every input."""
@@ -58,7 +61,8 @@ class Group:
     """A number of identical actors, as described by `actors`; started when a run begins.
 
     `shards`, where given, is one further first argument for each actor. `restarts` is how often an actor of the
-    group may be started again after its process died.
+    group may be started again, `on_error` what an error in user code means, and a death for which no restart is
+    left. `time_limit` is how many seconds a call may take, None for as long as it likes.
     """
 
     factory: Function
@@ -68,6 +72,8 @@ class Group:
     shards: tuple[object, ...] | None = None
     resources: Mapping[str, float] = field(default_factory=dict[str, float])
     restarts: int = 0
+    on_error: OnError = "raise"
+    time_limit: float | None = None
     name: str
     site: Site
 

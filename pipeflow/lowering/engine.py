@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+from pipeflow.dsl.nodes import Group
 from pipeflow.lowering.host import Answer
-from pipeflow.lowering.program import Reply
+from pipeflow.lowering.program import Failure, Reply
 
 
 class Actor(Protocol):
@@ -64,8 +65,16 @@ class Engine(Protocol):
         """
         ...
 
-    def start(self, name: str, index: int, resources: dict[str, float]) -> Actor:
-        """Start one `Host`. What goes wrong in starting it shows in its first call."""
+    def start(self, name: str, index: int, group: Group) -> Actor:
+        """Start one `Host` of a group. What goes wrong in starting it shows in its first call.
+
+        A call in it that takes longer than the group's time limit is ended: its reply, and those of all that wait
+        behind it, are `Status.DIED`.
+        """
+        ...
+
+    def kill(self, actor: Actor) -> None:
+        """End an actor at once, without closing it where that could take time. Its calls come back as `DIED`."""
         ...
 
     # `Any`: a host's methods differ in their arguments. `method` is passed unbound; no string names it.
@@ -126,3 +135,8 @@ class Engine(Protocol):
     def now(self) -> float:
         """The engine's clock, in seconds."""
         ...
+
+
+def overdue(limit: float) -> Failure:
+    """Why a call was ended that took longer than the time limit of its actor's group."""
+    return Failure(-1, -1, TimeoutError(f"a call took longer than its time limit of {limit:g} s"))

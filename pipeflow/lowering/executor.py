@@ -7,27 +7,26 @@ is outstanding either, the plan can never go on, and that is a `DeadlockError`.
 
 from __future__ import annotations
 
-import copy
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, NoReturn
 
-from pipeflow.dsl.errors import ActorDiedError, DeadlockError, EngineError, StageError
+from pipeflow.dsl.errors import DeadlockError, EngineError, StageError
 from pipeflow.dsl.item_types import name_of
-from pipeflow.dsl.nodes import Group, Node, ReplyWeights, SyncWeights
+from pipeflow.dsl.nodes import Group, Node
 from pipeflow.dsl.sites import call_site
-from pipeflow.dsl.sourced import Source, Sourced
-from pipeflow.dsl.trees import group_names, groups_of, walk
+from pipeflow.dsl.trees import walk
+from pipeflow.lowering.actors import Installed, RunningActors
+from pipeflow.lowering.broadcasts import Broadcasts
 from pipeflow.lowering.cursors import BufferCursor, Cursor, cursor_of
 from pipeflow.lowering.engine import Actor, Call, Engine
 from pipeflow.lowering.host import Answer, Host
-from pipeflow.lowering.items import Item, Signal
-from pipeflow.lowering.program import Failure, Program, Status
-from pipeflow.lowering.reading import read_on_driver
+from pipeflow.lowering.items import Item, Origin, Signal
+from pipeflow.lowering.program import Program, Reply, Status
+from pipeflow.lowering.reading import Reader, read_on_driver
 from pipeflow.lowering.recording import Recorder
-from pipeflow.lowering.restarts import Installed, Restarts
-from pipeflow.lowering.stats import Meter, NodeStats, RunStats
+from pipeflow.lowering.stats import Meter, RunStats, run_stats
 from pipeflow.semantics.events import Closed, Purpose, Stopped
 
 # A filter that rejects everything never waits: after so many answers without an item the executor looks what else
@@ -36,10 +35,11 @@ _PASSES_UNHEARD = 64
 
 
 class _Purpose(NamedTuple):
-    """Whom an outstanding call is for: its node, and the program that it runs, if it runs one."""
+    """Whom an outstanding call is for: its node, the program that it runs, if it runs one, and why."""
 
     node: Node
     installed: Installed | None
+    purpose: Purpose
 
 
 class Executor:
@@ -64,13 +64,14 @@ class Executor:
         self.versions: Counter[str] = Counter()
         # The gathers and placed stages whose items the driver reads, by identity.
         self.read_here = read_on_driver(root, self.number)
+        self.reader = Reader(engine)
         # How many calls have to finish before the root has anything new, as it said when it was asked last.
         self._needed = math.inf
-        self._groups = groups_of(root)
-        self._names = group_names(root)
-        self._actors: dict[int, list[Actor]] = {}
+        self.running = RunningActors(self, root)
+        self.broadcasts = Broadcasts(self)
+        # Calls for an item that came to nothing since user code raised or their actor died.
+        self._lost = 0
         self._outstanding: dict[Call, _Purpose] = {}
-        self._restarts = Restarts()
         self._finished = 0
         self._opened = False
         self._root = root
@@ -84,8 +85,7 @@ class Executor:
             return
         self.engine.open()
         self._opened = True
-        for group in self._groups:
-            self._start_group(group)
+        self.running.start()
         self._cursor = cursor_of(self, self._root)
 
     def items(self) -> Iterator[object]:
@@ -97,7 +97,7 @@ class Executor:
             self._alarm = self._needed = math.inf
             found = self._cursor.poll()
             if isinstance(found, Item):
-                yield self.delivered(found)
+                yield self.reader.delivered(found)
             elif found is Signal.DONE:
                 self._apply_messages()
                 return
@@ -112,22 +112,22 @@ class Executor:
                     self.look()
 
     def ask(self, group: Group, method: Callable[..., object]) -> list[object]:
-        """What the method returns on every actor of a group, in order."""
-        if group not in self._groups:
-            known = ", ".join(known.name for known in self._groups) or "none"
+        """What the method returns on every actor of a group, in order; those that were given up left out."""
+        if group not in self.running.groups:
+            known = ", ".join(known.name for known in self.running.groups) or "none"
             message = f"{group.name} ({group.site}) is no group of this plan; its groups are: {known}"
             raise LookupError(message)
         self.start()
         self._alarm = self._needed = math.inf
         node = Node(name=f"ask({name_of(method)})", site=call_site())
-        calls = [self.submit(node, actor, Host.ask, method) for actor in self.actors(group)]
+        calls: dict[Actor, Call] = {}
         while True:
-            unanswered = [index for index, call in enumerate(calls) if call.reply is None]
-            lost = [i for i, call in enumerate(calls) if call.reply and call.reply.status is Status.DIED]
-            for index in lost:  # the actor was started again: ask the new one
-                calls[index] = self.submit(node, self.actors(group)[index], Host.ask, method)
-            if not unanswered and not lost:
-                return [self.engine.fetch(call.item) for call in calls]
+            asked = self.running.living(group)
+            for actor in asked:  # one that was started again is asked anew
+                if actor not in calls:
+                    calls[actor] = self.submit(node, actor, Host.ask, method, purpose="ask")
+            if all(calls[actor].reply is not None for actor in asked):
+                return [self.engine.fetch(calls[actor].item) for actor in asked]
             self._wait()
 
     def stop(self) -> None:
@@ -140,8 +140,7 @@ class Executor:
             return
         self._opened = False
         self._outstanding.clear()
-        groups = {actor: group for group in self._groups for actor in self._actors.get(id(group), ())}
-        self._actors.clear()
+        groups = self.running.stop()
         try:
             closings = self.engine.stop(list(groups))
         finally:
@@ -151,51 +150,18 @@ class Executor:
                     self.recorder.record(Stopped(actor.name))
                 self.recorder.record(Closed())
         for call in closings:
-            if (
-                call.reply is not None
-                and call.reply.status is Status.FAILED
-                and call.reply.failure is not None
-            ):
-                group = groups[call.actor]
-                self._fail_in_actor(
-                    Node(name=f"{group.name}.close", site=group.site), call, call.reply.failure
-                )
+            reply = call.reply
+            if reply is not None and reply.status is Status.FAILED and reply.failure is not None:
+                group, failure = groups[call.actor], reply.failure
+                closing = Node(name=f"{group.name}.close", site=group.site)
+                self.fail(closing, failure.item, failure.cause, call.actor.name, failure.trace)
 
     def stats(self) -> RunStats:
         """The figures of every node so far."""
-        found: list[NodeStats] = []
-        for index, (node, meter) in enumerate(zip(self.nodes, self.meters, strict=True)):
-            cursor = self.cursors.get(index)
-            queue = 0 if cursor is None else cursor.queue
-            found.append(
-                NodeStats(
-                    node.name,
-                    str(node.site),
-                    meter.taken,
-                    meter.made,
-                    meter.busy,
-                    meter.waiting,
-                    queue,
-                    meter.lag_sum / meter.made if meter.made else 0.0,
-                    meter.lag_max,
-                )
-            )
-        return RunStats(self.engine.name, tuple(found))
+        queues = {index: cursor.queue for index, cursor in self.cursors.items()}
+        return run_stats(self.engine.name, self.nodes, self.meters, queues, self.running, self._lost)
 
     # What cursors use
-
-    def actors(self, group: Group) -> list[Actor]:
-        """The running actors of a group, by index."""
-        return self._actors[id(group)]
-
-    def install(self, node: Node, group: Group, index: int, program: Program) -> Installed:
-        """Install a program in an actor, for `run` to run."""
-        actor = self.actors(group)[index]
-        installed = self._restarts.installed(actor.name, node, program)
-        if self.recorder is not None:
-            self.recorder.installed(actor.name, program)
-        self._install(actor, installed)
-        return installed
 
     # `Any`: a host's methods differ in their arguments.
     def run(
@@ -220,6 +186,8 @@ class Executor:
 
     def advance_together(self, installed: Installed, actor: Actor) -> Sequence[Call]:
         """Run an actor's first program for as many items as it says, with one call where the engine can."""
+        if self.broadcasts.kept:
+            self.broadcasts.flush(actor)
         program = installed.program
         calls = self.engine.submit_together(actor, program.together, apart=program.apart)
         for call in calls:
@@ -230,26 +198,11 @@ class Executor:
         """Give a program an item: by reference where it is remote; of a list, each member by itself."""
         if item.parts is None:
             return self.run(installed, actor, Host.feed, item.argument, given=item)
-        parts = tuple(self.argument(part) for part in item.parts)
+        parts = tuple(self.reader.argument(part) for part in item.parts)
         return self.submit(
             installed.node, actor, Host.feed_list, installed.key, *parts,
             installed=installed, purpose="item", given=item, apart=installed.program.apart,
         )  # fmt: skip
-
-    def broadcast(self, node: SyncWeights | ReplyWeights, group: Group) -> None:
-        """Send a learner's weights to all actors of a group, by reference."""
-        self.send_weights(node, group, self.actors(group))
-
-    def send_weights(
-        self, node: SyncWeights | ReplyWeights, group: Group, receivers: Sequence[Actor]
-    ) -> None:
-        """Send a learner's weights to some actors of a group, by reference; a restarted one gets them as well."""
-        learner = self.actors(node.learner)[0]
-        call = self.submit(node, learner, Host.lend, node.get, apart=True)
-        weights = Item(handle=call.item, call=call)
-        self._restarts.broadcast(node, group, weights)
-        for receiver in receivers:
-            self._send_weights(node, receiver, weights, "weights")
 
     # `Any`: a host's methods differ in their arguments.
     def submit(
@@ -268,6 +221,8 @@ class Executor:
         `installed` is the program that the call runs, `purpose` what it is for, `given` the item that it takes
         along. `apart` is as in `Engine.submit`.
         """
+        if self.broadcasts.kept:
+            self.broadcasts.flush(actor)
         try:
             call = self.engine.submit(actor, method, *args, apart=apart)
         except Exception as error:  # pickling runs code of the user's classes, which may raise anything
@@ -283,44 +238,16 @@ class Executor:
     def _issued(
         self, call: Call, node: Node, installed: Installed | None, purpose: Purpose, given: Item | None
     ) -> None:
-        if purpose == "weights":
-            self.versions[call.actor.name] += 1
         call.version = self.versions[call.actor.name]
         if self.recorder is not None:
             program = None if installed is None else installed.program
             self.recorder.called(call, node, purpose, given, program)
-        self._outstanding[call] = _Purpose(node, installed)
+        self._outstanding[call] = _Purpose(node, installed, purpose)
 
-    def value(self, item: Item) -> object:
-        """The item itself; fetched once where it is remote."""
-        if item.parts is not None:
-            return [self.value(part) for part in item.parts]
-        if item.handle is not None:
-            item.value, item.handle = self.engine.fetch(item.handle), None
-        return item.value
-
-    def argument(self, item: Item) -> object:
-        """The item as an argument of a call: by reference where it is remote; only a list is read for it."""
-        return item.argument if item.parts is None else self.value(item)
-
-    def delivered(self, item: Item) -> object:
-        """The item as its stream's type says: together with its source where the stream is `Sourced`."""
-        value = self.value(item)
-        if not item.origins:
-            return value
-        return Sourced(value, tuple(Source(origin.group.name, origin.index) for origin in item.origins))
-
-    def copied(self, item: Item) -> Item:
-        """The same item for another branch, sharing nothing writable with this one (law 26)."""
-        if item.parts is not None:
-            return Item(parts=tuple(self.copied(part) for part in item.parts), origins=item.origins)
-        if item.handle is not None:
-            return Item(handle=self.engine.duplicate(item.handle), origins=item.origins)
-        return Item(copy.deepcopy(item.value), origins=item.origins)
-
-    def sources_of(self, item: Item) -> list[Actor]:
-        """The running actors that an item came from."""
-        return [self.actors(origin.group)[origin.index] for origin in item.origins]
+    def sources_of(self, origins: Sequence[Origin]) -> list[Actor]:
+        """The running actors at some origins, without those that were given up."""
+        actors = [self.running.of(origin.group)[origin.index] for origin in origins]
+        return [actor for actor in actors if not self.running.is_given_up(actor)]
 
     def fail(
         self, node: Node, item: int, error: BaseException, actor: str = "driver", trace: str = ""
@@ -346,54 +273,6 @@ class Executor:
         if self._outstanding:
             self._wait(0.0)
 
-    def _start_group(self, group: Group) -> None:
-        self._actors[id(group)] = [self._start_actor(group, index) for index in range(group.count)]
-
-    def _start_actor(self, group: Group, index: int, restart: bool = False) -> Actor:
-        owner = Node(name=f"actors({group.name}, {group.count})", site=group.site)
-        actor = self.engine.start(f"{self._names[id(group)]}[{index}]", index, dict(group.resources))
-        if self.recorder is not None:
-            self.recorder.spawned(actor.name, restart)
-        shard = () if group.shards is None else (group.shards[index],)
-        self.submit(owner, actor, Host.build, group.factory, (*shard, *group.args), dict(group.kwargs))
-        return actor
-
-    def _install(self, actor: Actor, installed: Installed) -> None:
-        key, program = installed.key, installed.program
-        self.submit(installed.node, actor, Host.install, key, program, installed=installed)
-
-    def _send_weights(
-        self, node: SyncWeights | ReplyWeights, worker: Actor, weights: Item, purpose: Purpose
-    ) -> None:
-        self.submit(node, worker, Host.message, node.set, weights.argument, purpose=purpose, given=weights)
-
-    def _restart(self, dead: Actor, node: Node, reason: str) -> None:
-        """Start a dead actor again, with its programs and the latest weights of its group (law 19).
-
-        Raises:
-            ActorDiedError: its group may not be restarted, or not again.
-        """
-        group, index = next(
-            (group, self.actors(group).index(dead)) for group in self._groups if dead in self.actors(group)
-        )
-        if not self._restarts.allowed(group):
-            again = f" after {group.restarts} restarts" if group.restarts else ""
-            message = (
-                f"{dead.name} died{again} while the run needed it for {node.name} ({node.site}): {reason}; "
-                f"let its group be restarted with actors(...).restarts(n), written at {group.site}"
-            )
-            raise ActorDiedError(message)
-        actor = self.actors(group)[index] = self._start_actor(group, index, restart=True)
-        for installed in self._restarts.programs(actor.name):
-            self._install(actor, installed)
-            if group.shards is not None:
-                # The data of a shard starts anew: what came of it before is not made again.
-                self.submit(
-                    installed.node, actor, Host.skip, installed.key, installed.made, installed=installed
-                )
-        for sync, weights in self._restarts.weights_of(group):
-            self._send_weights(sync, actor, weights, "setup")
-
     def _run_ahead(self) -> bool:
         """Let buffers fill; whether any of them took an item in."""
         moved = [buffer.fill() for buffer in self.buffers]
@@ -414,6 +293,7 @@ class Executor:
 
     def _apply_messages(self) -> None:
         """Wait for the messages that are under way, so that none is lost and none fails unheard (law 20)."""
+        self.broadcasts.flush_all()
         while any(purpose.installed is None for purpose in self._outstanding.values()):
             self._wait()
 
@@ -427,7 +307,7 @@ class Executor:
         return installed.node
 
     def _finish(self, call: Call) -> None:
-        node, installed = self._outstanding.pop(call)
+        node, installed, purpose = self._outstanding.pop(call)
         reply = call.reply
         assert reply is not None
         self._finished += 1
@@ -441,19 +321,28 @@ class Executor:
                 self.meters[number].add(tally)
             if installed.program.source is not None:
                 installed.made += reply.tallies[0].made
+        status = reply.status
+        if status is Status.FAILED or status is Status.DIED or status is Status.LOST:
+            self._lost += purpose == "item"
+            self._failed(call, reply, node, installed, purpose)
+
+    def _failed(
+        self, call: Call, reply: Reply, node: Node, installed: Installed | None, purpose: Purpose
+    ) -> None:
+        """A call came to nothing: the actor's group says what that means (laws 19 and 20)."""
+        failure = reply.failure
         if reply.status is Status.DIED:
-            if any(call.actor in self.actors(group) for group in self._groups):
-                told = "" if reply.failure is None else str(reply.failure.cause)
-                self._restart(call.actor, node, (told.strip() or "its process is gone").splitlines()[0])
-        elif reply.failure is not None:
-            failure = reply.failure
+            told = "" if failure is None else str(failure.cause)
+            self.running.died(call.actor, node, (told.strip() or "its process is gone").splitlines()[0])
+        elif failure is not None:
             if installed is not None:
                 # What was made could not be sent where no step is to blame, and -1 is what made it.
                 node = self.nodes[installed.nodes[failure.step]]
-            self._fail_in_actor(node, call, failure)
-
-    def _fail_in_actor(self, node: Node, call: Call, failure: Failure) -> NoReturn:
-        self.fail(node, failure.item, failure.cause, call.actor.name, failure.trace)
+            actor, cause = call.actor, failure.cause
+            error = StageError(node.name, str(node.site), actor.name, failure.item, cause, failure.trace)
+            if purpose == "ask":  # whoever asks is told, and decides
+                raise error from cause
+            self.running.raised(actor, error)
 
     def _deadlock(self) -> NoReturn:
         waiting = [

@@ -15,7 +15,7 @@ from typing import Any
 from pipeflow.dsl.dispatch import dispatched
 from pipeflow.dsl.nodes import Function, Gating
 from pipeflow.dsl.signals import Ended, NotReady, enter_shard, leave_shard
-from pipeflow.lowering.program import Failure, Program, Reply, Status, Tally, one_output
+from pipeflow.lowering.program import Failure, Gone, Program, Reply, Status, Tally, one_output
 
 # A call of a source's program that completes no item comes back after so many inputs, so that the driver stays
 # in control when a filter rejects everything.
@@ -37,7 +37,7 @@ class Host:
     def __init__(self, index: int) -> None:
         self._index = index
         self._actor: Any = None
-        self._programs: dict[int, _Machine] = {}
+        self._programs: dict[int, _Machine | _Uninstalled] = {}
         self._calls = 0
 
     def build(self, factory: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Answer:
@@ -126,10 +126,13 @@ class Host:
         return _done()
 
     def _install(self, key: int, program: Program) -> Answer:
+        self._programs[key] = _Uninstalled(program)  # to stay, should making a state raise
         self._programs[key] = _Machine(program, self._actor)
         return _done()
 
     def _message(self, method: Function, payload: object) -> Answer:
+        if isinstance(payload, Gone):
+            return Reply(Status.LOST), None
         dispatched(method, self._actor)(self._actor, payload)
         return _done()
 
@@ -161,7 +164,20 @@ class _StepFailed(Exception):
         self._failure = Failure(step, item, error)
 
     def answer(self, tallies: tuple[Tally, ...] = ()) -> Answer:
-        return Reply(Status.FAILED, tallies=tallies, failure=self._failure), None
+        return Reply(Status.FAILED, tallies=tallies, failure=self._failure), Gone()
+
+
+class _Uninstalled:
+    """In place of a program that failed to be installed: calls that were under way by then are lost."""
+
+    def __init__(self, program: Program) -> None:
+        self.apart, self.together = program.apart, program.together
+
+    def advance(self, *_: object) -> Answer:
+        """Nothing can be done."""
+        return Reply(Status.LOST), Gone()
+
+    skip = feed = finish = more = advance
 
 
 class _Machine:

@@ -32,6 +32,10 @@ class Status(enum.Enum):
     """The actor lives, and an item that the call was given is gone with another actor."""
 
 
+class Gone:
+    """Stands for the item of a call that failed, for a call that was given it before that was known."""
+
+
 @dataclass(frozen=True)
 class Failure:
     """An exception in user code, on its way to the driver.

@@ -45,6 +45,14 @@ class Recorder:
         """An actor was started."""
         self.record(events.Spawned(actor, restart))
 
+    def given_up(self, actor: str) -> None:
+        """An actor that failed is not started again, and its shards end."""
+        self.record(events.GivenUp(actor))
+
+    def kept(self, node: Node, actor: str, weights: Item) -> None:
+        """Weights for an actor wait with the driver."""
+        self.record(events.Kept(self.trace.number[id(node)], actor, self.uid(weights)))
+
     def installed(self, actor: str, program: Program) -> None:
         """A program was installed in an actor."""
         self._installed += 1

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Generic, Literal, Self, TypeVar
 
 from pipeflow.dsl.actors import Actors
-from pipeflow.dsl.checks import check_complete, check_linear
+from pipeflow.dsl.checks import check_complete, check_linear, check_policies
 from pipeflow.dsl.errors import EngineError, StageError
 from pipeflow.dsl.nodes import Node
 from pipeflow.lowering.checkpoint import Checkpoint
@@ -42,6 +42,7 @@ class Run(Generic[T_co]):
     ) -> None:
         check_linear(root)
         check_complete(root)
+        check_policies(root)
         if resume is None:
             self._executor = Executor(root, engine_of(engine), Recorder(Trace(root)) if record else None)
         else:
@@ -85,6 +86,8 @@ class Run(Generic[T_co]):
 
     def ask(self, actors: Actors[W], method: Callable[[W], T], /) -> list[T]:
         """What a method returns on every actor of a group, in order; between two items of the plan.
+
+        Actors that were given up (``on_error("drop_shard")``) are left out.
 
         For instance the learner's state for a checkpoint: ``run.ask(learner, PPOLearner.state)``.
 

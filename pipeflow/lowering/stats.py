@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
+from pipeflow.dsl.nodes import Node
 from pipeflow.lowering.program import Tally
+
+if TYPE_CHECKING:
+    from pipeflow.lowering.actors import RunningActors
 
 
 @dataclass(slots=True)
@@ -62,10 +68,21 @@ class NodeStats:
 
 @dataclass(frozen=True)
 class RunStats:
-    """The figures of a run; nodes in the order of the data, sources first. ``str`` of it is a table."""
+    """The figures of a run; nodes in the order of the data, sources first. ``str`` of it is a table.
+
+    Attributes:
+        engine: the engine's name.
+        nodes: the figures of every node.
+        restarts: how often actors were started again.
+        given_up: the names of the actors that were given up.
+        lost: how many calls for an item came to nothing, since their actor died or code in it raised.
+    """
 
     engine: str
     nodes: tuple[NodeStats, ...]
+    restarts: int = 0
+    given_up: tuple[str, ...] = ()
+    lost: int = 0
 
     def __getitem__(self, name: str) -> NodeStats:
         """The one node of that name.
@@ -103,3 +120,29 @@ class RunStats:
             for row in [head, *rows]
         ]
         return "\n".join(lines)
+
+
+def run_stats(
+    engine: str,
+    nodes: Sequence[Node],
+    meters: Sequence[Meter],
+    queues: Mapping[int, int],
+    running: RunningActors,
+    lost: int,
+) -> RunStats:
+    """The figures of a run, from its live counters."""
+    figures = tuple(
+        NodeStats(
+            node.name,
+            str(node.site),
+            meter.taken,
+            meter.made,
+            meter.busy,
+            meter.waiting,
+            queues.get(index, 0),
+            meter.lag_sum / meter.made if meter.made else 0.0,
+            meter.lag_max,
+        )
+        for index, (node, meter) in enumerate(zip(nodes, meters, strict=True))
+    )
+    return RunStats(engine, figures, sum(running.restarted.values()), tuple(running.given_up), lost)

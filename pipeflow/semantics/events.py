@@ -18,9 +18,9 @@ from typing import Literal
 from pipeflow.dsl.nodes import Node
 from pipeflow.dsl.trees import walk
 
-Purpose = Literal["item", "end", "message", "weights", "setup"]
-"""Why an actor was called: for an item; to tell a stage that its input ended; with a message; with weights; or to
-build it, install a program in it or ask it."""
+Purpose = Literal["item", "end", "message", "weights", "setup", "ask"]
+"""Why an actor was called: for an item; to tell a stage that its input ended; with a message; with weights; to
+build it, install a program in it or give it weights of before; or because the run's user asks it."""
 
 
 Outcome = Literal["item", "nothing", "not_ready", "ended", "failed"]
@@ -38,6 +38,25 @@ class Spawned(Event):
 
     actor: str
     restart: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GivenUp(Event):
+    """An actor failed and is not started again: its shards end."""
+
+    actor: str
+
+
+@dataclass(frozen=True, slots=True)
+class Kept(Event):
+    """A node's weights wait with the driver until the next call of an actor, in which enough of them wait.
+
+    They count as sent. `given` is the item; newer weights of the node take its place.
+    """
+
+    node: int
+    actor: str
+    given: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ class ClockedEngine(InlineEngine):
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self._now = 0.0
         self.slept: list[float] = []
 

@@ -13,7 +13,7 @@ import pytest
 from pipeflow.dsl import Ended, NotReady, current_shard
 from pipeflow.dsl.gating import EveryNth, Filtering, Taking, UntilHolds
 from pipeflow.lowering.host import Answer, Host
-from pipeflow.lowering.program import Program, Status, Step
+from pipeflow.lowering.program import Gone, Program, Status, Step
 
 KEY = 1
 
@@ -145,6 +145,17 @@ def test_a_program_that_is_installed_again_starts_afresh() -> None:
     assert host.advance_by_key(KEY)[1] == 2
 
 
+def test_calls_of_a_program_that_failed_to_be_installed_are_lost() -> None:
+    def unmade() -> object:
+        raise ValueError("no state")
+
+    host = Host(0)
+    host.build(list, (), {})
+    assert host.install(KEY, Program(steps=(Step(0, expansion=unmade),)))[0].status is Status.FAILED
+    calls = [host.advance_by_key(KEY), host.feed(1, KEY), host.more(KEY), host.finish(KEY), host.skip(KEY, 2)]
+    assert [reply.status for reply, _ in calls] == [Status.LOST] * 5
+
+
 def test_a_failure_tells_step_item_and_cause() -> None:
     """Law 20."""
 
@@ -154,7 +165,7 @@ def test_a_failure_tells_step_item_and_cause() -> None:
     host = shard(1, 2, 0, steps=(Step(1, function=abs), Step(2, function=inverse)))
     assert [host.advance_by_key(KEY)[1], host.advance_by_key(KEY)[1]] == [1.0, 0.5]
     reply, item = host.advance_by_key(KEY)
-    assert item is None
+    assert isinstance(item, Gone)
     assert reply.failure is not None
     assert (reply.status, reply.failure.step, reply.failure.item) == (Status.FAILED, 2, 2)
     assert type(reply.failure.cause) is ZeroDivisionError

@@ -201,7 +201,7 @@ class HandsOutTwice(Sharing):
     @override
     def _share(self, item: Item) -> None:
         for index, buffer in enumerate(self.buffers):
-            given = item if index == 0 else self.executor.copied(item)
+            given = item if index == 0 else self.executor.reader.copied(item)
             buffer.append(given)
             if self.executor.recorder is not None:
                 self.executor.recorder.shared(self.node, index, item, given)
@@ -240,18 +240,18 @@ class DropsPartialBatches(BatchCursor):
 # Failure
 
 
-def no_weights(restarts: object, group: object) -> list[object]:
+def no_weights(broadcasts: object, group: object) -> list[object]:
     """A restarted actor begins with the weights that it was built with."""
     return []
 
 
-def swallows_failure(executor: object, node: object, call: object, failure: object) -> None:
+def swallows_failure(running: object, actor: object, error: object) -> None:
     """An exception in an actor is as if nothing had come of the call."""
 
 
 def forgets_a_group(executor: Executor) -> None:
     """The actors of the last group are left running."""
-    executor._groups = executor._groups[:-1]
+    executor.running.groups = executor.running.groups[:-1]
     _STOP(executor)
 
 

@@ -12,7 +12,10 @@ from collections.abc import Collection, Sequence
 from typing_extensions import override
 
 from pipeflow.dsl import nodes
+from pipeflow.dsl.errors import StageError
 from pipeflow.dsl.nodes import Group, Node
+from pipeflow.lowering.actors import RunningActors
+from pipeflow.lowering.broadcasts import Broadcasts
 from pipeflow.lowering.checkpoint import Checkpoint
 from pipeflow.lowering.cursors.cursor import Cursor
 from pipeflow.lowering.cursors.driver import GateCursor
@@ -103,9 +106,9 @@ def moves_anything(node: Node) -> bool:
 # Messages
 
 
-def first_source(executor: Executor, item: Item) -> list[Actor]:
+def first_source(executor: Executor, origins: Sequence[Origin]) -> list[Actor]:
     """Only the first of an item's sources."""
-    return [executor.actors(origin.group)[origin.index] for origin in item.origins[:1]]
+    return [executor.running.of(origin.group)[origin.index] for origin in origins[:1]]
 
 
 class ForgetsWhatIsHeld(PlaceCursor):
@@ -132,13 +135,16 @@ class CarriesTheLost(PlaceCursor):
 
 
 def weights_to_all(
-    executor: Executor, node: nodes.SyncWeights | nodes.ReplyWeights, group: Group, receivers: Sequence[Actor]
+    broadcasts: Broadcasts,
+    node: nodes.SyncWeights | nodes.ReplyWeights,
+    group: Group,
+    receivers: Sequence[Actor],
 ) -> None:
     """A reply with weights goes to the whole group."""
-    _SEND_WEIGHTS(executor, node, group, executor.actors(group))
+    _SEND_WEIGHTS(broadcasts, node, group, broadcasts._executor.running.of(group))
 
 
-_SEND_WEIGHTS = Executor.send_weights
+_SEND_WEIGHTS = Broadcasts.send
 
 
 class NotifiesLater(NotifyCursor):
@@ -249,3 +255,27 @@ def forgets_buffers(checkpoint: Checkpoint, plan: Node, record: bool) -> Executo
     for buffer in executor.buffers:
         buffer._items.clear()
     return executor
+
+
+# Failures
+
+
+def forgets_kept_weights(broadcasts: Broadcasts, actor: Actor) -> None:
+    """What was kept for a busy actor is never sent."""
+    broadcasts.kept.pop(actor, None)
+
+
+def gives_up_the_last(running: RunningActors, actor: Actor, error: StageError) -> None:
+    """An actor in which code raised is given up, also where no other is left."""
+    place = running._place(actor)
+    if place is not None:
+        running._executor.engine.kill(actor)
+        running._give_up(place[0], actor, error)
+
+
+def restarts_in_any_case(running: RunningActors, actor: Actor, error: StageError) -> None:
+    """An actor in which code raised is started again, whatever its group says."""
+    place = running._place(actor)
+    if place is not None:
+        running._executor.engine.kill(actor)
+        running._restart(*place, error)

@@ -318,14 +318,14 @@ MUTANTS = {
             19,
             "a restart without the latest weights",
             lambda: training(restarts=2),
-            {"pipeflow.lowering.restarts.Restarts.weights_of": no_weights},
+            {"pipeflow.lowering.broadcasts.Broadcasts.latest": no_weights},
             engine=crashing,
         ),
         Mutant(
             20,
             "an executor that goes on after an error in an actor",
             lambda: actors(Failing, 1).produce(Failing.third_fails) | gather_sync() | take(4),
-            {"pipeflow.lowering.executor.Executor._fail_in_actor": swallows_failure},
+            {"pipeflow.lowering.actors.RunningActors.raised": swallows_failure},
         ),
         Mutant(
             21,
@@ -362,7 +362,7 @@ MUTANTS = {
             26,
             "a fork that hands one object to all",
             _lists,
-            {"pipeflow.lowering.executor.Executor.copied": not_copied},
+            {"pipeflow.lowering.reading.Reader.copied": not_copied},
         ),
     )
 }

@@ -24,6 +24,8 @@ from pipeflow.dsl import (
     throttle,
     update_target,
 )
+from pipeflow.lowering.engine import Engine
+from pipeflow.lowering.engines.sim import Sim
 from pipeflow.testing.parts import Counted, Learner, Store, Worker, as_weights, pair_sum
 from tests.semantics.broken import no_weights, not_copied
 from tests.semantics.broken_operators import (
@@ -49,12 +51,17 @@ from tests.semantics.broken_operators import (
     WaitsForItsFilter,
     first_source,
     forgets_buffers,
+    forgets_kept_weights,
+    gives_up_the_last,
     moves_anything,
+    restarts_in_any_case,
     weights_to_all,
 )
-from tests.semantics.mutants import CURSORS, Mutant, crashing, resumed, union
+from tests.semantics.mutants import CURSORS, Mutant, crashing, resumed, training, union
 
 EXECUTOR = "pipeflow.lowering.executor.Executor."
+BROADCASTS = "pipeflow.lowering.broadcasts.Broadcasts."
+RUNNING = "pipeflow.lowering.actors.RunningActors."
 SHARDS = CURSORS + "shards."
 
 
@@ -62,6 +69,16 @@ def _sampled(count: int = 2, restarts: int = 0) -> Any:
     """Workers with three items each. `Any`: the sourced stream's type is of no concern here."""
     workers = actors(Worker, count, 3, 10).restarts(restarts)
     return workers.produce(Worker.sample).map(Counted)
+
+
+def erring(seed: int) -> Engine:
+    """A simulation in which four calls may raise."""
+    return Sim(seed, errors=4)
+
+
+def _dropping() -> Stream[int]:
+    workers = actors(Worker, 2, 3, 10).on_error("drop_shard")
+    return workers.produce(Worker.sample) | gather_async(2)
 
 
 def _zipped() -> Stream[int]:
@@ -227,7 +244,7 @@ OPERATOR_MUTANTS = (
         9,
         "a reply of weights to the whole group",
         _weights_in_reply,
-        {EXECUTOR + "send_weights": weights_to_all},
+        {BROADCASTS + "send": weights_to_all},
         says=r"reply_weights\(.*\) delivers an item of .* was sent weights 2 times; expected 1",
     ),
     Mutant(
@@ -339,9 +356,32 @@ OPERATOR_MUTANTS = (
         19,
         "a restart without the weights of a reply",
         lambda: _weights_in_reply(restarts=2),
-        {"pipeflow.lowering.restarts.Restarts.weights_of": no_weights},
+        {BROADCASTS + "latest": no_weights},
         engine=crashing,
         says=r"Worker\[\d\] was started again .* without the latest weights of reply_weights",
+    ),
+    Mutant(
+        9,
+        "weights that were kept for a busy actor and are never sent",
+        lambda: training(items=12),
+        {"pipeflow.lowering.broadcasts._WEIGHTS_AHEAD": 1, BROADCASTS + "flush": forgets_kept_weights},
+        says=r"Worker\[\d\] is called \(call \d+\) before the weights that are kept of sync_weights",
+    ),
+    Mutant(
+        19,
+        "the last actor of a group is given up",
+        _dropping,
+        {RUNNING + "raised": gives_up_the_last},
+        engine=erring,
+        says=r"Worker\[\d\] is given up and was the last of Worker; expected its error to end the run",
+    ),
+    Mutant(
+        20,
+        "an actor that is started again though its group says that errors end the run",
+        lambda: training(restarts=2),
+        {RUNNING + "raised": restarts_in_any_case},
+        engine=erring,
+        says=r"call \d+ failed in \w+\[\d\]; expected the run to end with a StageError",
     ),
     Mutant(
         22,
@@ -355,7 +395,7 @@ OPERATOR_MUTANTS = (
         26,
         "a broadcast that hands one object to all",
         _broadcast_lists,
-        {EXECUTOR + "copied": not_copied},
+        {"pipeflow.lowering.reading.Reader.copied": not_copied},
         says=r"list.broadcast\(\) \(.*\) gives outlet 1 item \d+ itself; expected a copy",
     ),
 )

@@ -56,7 +56,7 @@ class ApplyCursor(OneInputCursor):
         found = self._pull()
         if isinstance(found, Signal):
             return found
-        return Item(self._called(one_output, self._function, self.executor.delivered(found)))
+        return Item(self._called(one_output, self._function, self.executor.reader.delivered(found)))
 
 
 class ExpandCursor(OneInputCursor):
@@ -85,9 +85,9 @@ class ExpandCursor(OneInputCursor):
             if isinstance(found, Item):
                 if self._keeps_source:
                     self._held.append(replace(found, value=None, handle=None, parts=None, call=None))
-                    value = self.executor.value(found)
+                    value = self.executor.reader.value(found)
                 else:
-                    value = self.executor.delivered(found)
+                    value = self.executor.reader.delivered(found)
                 self._outputs.extend(self._called(lambda: list(self._state.push(value))))
             elif found is Signal.DONE:
                 self._finished = True
@@ -162,7 +162,7 @@ class GateCursor(OneInputCursor):
         found = self._pull()
         if isinstance(found, Signal):
             return found
-        item = self.executor.delivered(found) if self._reads else None
+        item = self.executor.reader.delivered(found) if self._reads else None
         if self._called(self._gate.admit, item):
             return found
         self._drop(found)

@@ -63,7 +63,7 @@ class ZipCursor(Cursor):
             self._held = [None, None]
             if self.executor.recorder is not None:
                 self.taken = [left, right]
-            return Item((self.executor.delivered(left), self.executor.delivered(right)))
+            return Item((self.executor.reader.delivered(left), self.executor.reader.delivered(right)))
         if moved or Signal.PASS in missing:
             return Signal.PASS  # what was taken may have made room for the other side at a fork
         return _nothing_of(missing)
@@ -186,7 +186,7 @@ class ByStepsCursor(UnionCursor):
 
     def _count(self, branch: Cursor, *items: Item) -> None:
         for item in items:
-            steps = self._called(_steps, self.executor.value(item))
+            steps = self._called(_steps, self.executor.reader.value(item))
             self._served[branch] += steps / self._weights[branch]
             if self.executor.recorder is not None:
                 self.executor.recorder.counted(self, branch, item, steps)

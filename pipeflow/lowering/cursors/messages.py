@@ -32,19 +32,20 @@ class SendCursor(OneInputCursor):
     def __init__(self, executor: Executor, node: nodes.Send, upstream: Cursor) -> None:
         super().__init__(executor, node, upstream)
         self._method = node.method
-        self._actors = executor.actors(node.group)
+        self._group = node.group
         self._sent: deque[Call] = deque()
 
     @override
     def _poll(self) -> Item | Signal:
         while self._sent and self._sent[0].reply is not None:
             self._sent.popleft()
-        if len(self._sent) >= _MESSAGES_AHEAD * len(self._actors):
+        actors = self.executor.running.living(self._group)
+        if len(self._sent) >= _MESSAGES_AHEAD * len(actors):
             return Signal.PENDING
         found = self._pull()
         if isinstance(found, Item):
-            payload = self.executor.argument(found)
-            for actor in self._actors:
+            payload = self.executor.reader.argument(found)
+            for actor in actors:
                 self._sent.append(
                     self.executor.submit(
                         self.node, actor, Host.message, self._method, payload, purpose="message", given=found
@@ -65,11 +66,15 @@ class SyncWeightsCursor(OneInputCursor):
     def _poll(self) -> Item | Signal:
         if not self._started:
             self._started = True
-            self.executor.broadcast(self._sync, self._sync.workers)
+            self._broadcast()
         found = self._pull()
         if isinstance(found, Item) and self.meter.taken % self._sync.every == 0:
-            self.executor.broadcast(self._sync, self._sync.workers)
+            self._broadcast()
         return found
+
+    def _broadcast(self) -> None:
+        workers = self._sync.workers
+        self.executor.broadcasts.send(self._sync, workers, self.executor.running.living(workers))
 
 
 class NotifyCursor(OneInputCursor):
@@ -83,7 +88,7 @@ class NotifyCursor(OneInputCursor):
     def _poll(self) -> Item | Signal:
         found = self._pull()
         if isinstance(found, Item) and self.meter.taken % self._notify.every == 0:
-            for actor in self.executor.actors(self._notify.group):
+            for actor in self.executor.running.living(self._notify.group):
                 self.executor.submit(self.node, actor, Host.notify, self._notify.method, purpose="message")
         return found
 
@@ -102,15 +107,15 @@ class ReplyWeightsCursor(OneInputCursor):
         if not self._started:
             self._started = True
             for group in dict.fromkeys(nodes.producers_of(self._reply.input)):
-                self.executor.broadcast(self._reply, group)
+                self.executor.broadcasts.send(self._reply, group, self.executor.running.living(group))
         found = self._pull()
         if isinstance(found, Signal):
             return found
         self._had.update(found.origins)
         due = [origin for origin in found.origins if self._had[origin] % self._reply.every == 0]
         for group in dict.fromkeys(origin.group for origin in due):
-            actors = [self.executor.actors(group)[origin.index] for origin in due if origin.group is group]
-            self.executor.send_weights(self._reply, group, actors)
+            actors = self.executor.sources_of([origin for origin in due if origin.group is group])
+            self.executor.broadcasts.send(self._reply, group, actors)
         return replace(found, origins=(), uid=0)
 
 
@@ -126,9 +131,9 @@ class ReplyCursor(OneInputCursor):
         found = self._pull()
         if isinstance(found, Signal):
             return found
-        value = self.executor.value(found)
+        value = self.executor.reader.value(found)
         message = self._called(self._message, value)
-        for source in self.executor.sources_of(found):
+        for source in self.executor.sources_of(found.origins):
             self.executor.submit(
                 self.node, source, Host.message, self._method, message, purpose="message", given=found
             )

@@ -40,9 +40,9 @@ class PlaceCursor(OneInputCursor):
     def __init__(self, executor: Executor, node: nodes.Place, upstream: Cursor, program: Program) -> None:
         super().__init__(executor, node, upstream)
         program = replace(program, apart=id(node) not in executor.read_here)
-        self._actors = executor.actors(node.group)
+        self._actors = executor.running.of(node.group)
         self._programs = [
-            executor.install(node, node.group, index, program) for index in range(node.group.count)
+            executor.running.install(node, node.group, index, program) for index in range(node.group.count)
         ]
         self._load = [0] * len(self._actors)
         self._had = [0] * len(self._actors)
@@ -85,7 +85,7 @@ class PlaceCursor(OneInputCursor):
                     return Item(handle=ready.call.item, origins=origins, call=ready.call)
                 case Status.EMPTY:
                     self._held = origins
-                case Status.DIED:
+                case Status.DIED | Status.FAILED:
                     self._held = ()  # what it held back is gone with it
                 case _:
                     pass

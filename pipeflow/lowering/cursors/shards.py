@@ -31,8 +31,8 @@ class Shard(ABC):
 
     def __init__(self, executor: Executor, node: nodes.Gather, shard: ShardProgram) -> None:
         self._executor = executor
-        self._actors, self._index = executor.actors(shard.group), shard.index
-        self._installed = executor.install(node, shard.group, shard.index, shard.program)
+        self._actors, self._index = executor.running.of(shard.group), shard.index
+        self._installed = executor.running.install(node, shard.group, shard.index, shard.program)
         self._origins = (Origin(shard.group, shard.index),) if node.with_source else ()
         self._not_ready_since: int | None = None
         self._asked_in: dict[Call, int] = {}
@@ -40,12 +40,17 @@ class Shard(ABC):
         self.calls: deque[Call] = deque()
         # Seconds that its latest item took to make.
         self._seconds = 0.0
-        self.ended = False
+        self._ended = False
         self.asked = 0
         # Whether it was asked for an item that it still has to be fed.
         self.wanted = False
         # Whether it asks a stream that is stopped apart from it, and goes on until that has ended.
         self.fed = False
+
+    @property
+    def ended(self) -> bool:
+        """Whether it is asked for nothing more: there is nothing, or its actor was given up."""
+        return self._ended or self._installed.given_up
 
     @property
     def waits(self) -> bool:
@@ -89,7 +94,7 @@ class Shard(ABC):
                     lag = self._executor.versions[self.name] - call.version
                     return Item(handle=call.item, origins=self._origins, call=call, lag=lag)
                 case Status.ENDED:
-                    self.ended = True
+                    self._ended = True
                 case Status.NOT_READY:
                     self._not_ready_since = asked_in
                 case Status.EMPTY:
@@ -152,13 +157,15 @@ class FedShard(Shard):
         found = self._scattering.take(self._index)
         if isinstance(found, Signal):
             self._answer = found
-            self.ended = found is Signal.DONE
-            self.wanted = not self.ended
+            self._ended = found is Signal.DONE
+            self.wanted = not self._ended
             return
         self.wanted = False
         executor, installed, actor = self._executor, self._installed, self._actor
         if found.origins:
-            self._issued(executor.run(installed, actor, Host.feed, executor.delivered(found), given=found))
+            self._issued(
+                executor.run(installed, actor, Host.feed, executor.reader.delivered(found), given=found)
+            )
         else:
             self._issued(executor.feed(installed, actor, found))
 
@@ -208,7 +215,7 @@ class Scattering:
 
     def _copied(self, item: Item) -> Item:
         try:
-            return self._executor.copied(item)
+            return self._executor.reader.copied(item)
         except Exception as error:  # it runs code of the item's class
             self._executor.fail(self._node, self._meter.taken - 1, error)
 

@@ -60,11 +60,11 @@ class Sharing:
         receivers = sorted(self._attached) or list(range(self.node.outlets))
         try:
             if self.node.predicate is not None:
-                side = 0 if self.node.predicate(self.executor.delivered(item)) else 1
+                side = 0 if self.node.predicate(self.executor.reader.delivered(item)) else 1
                 receivers = [side] if side in receivers else []
             for position, index in enumerate(receivers):
                 self._meter.made += 1
-                given = item if position == 0 else self.executor.copied(item)
+                given = item if position == 0 else self.executor.reader.copied(item)
                 self.buffers[index].append(given)
                 if self.executor.recorder is not None:
                     self.executor.recorder.shared(self.node, index, item, given)

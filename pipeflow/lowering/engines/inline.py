@@ -1,7 +1,8 @@
 """The inline engine: actors are objects of this process and a call runs when somebody waits for it.
 
 No server, no start-up, ordinary tracebacks, and ``breakpoint()`` works in any stage. Calls run one at a time
-in the order of submission, so a run is deterministic.
+in the order of submission, so a run is deterministic. No call can be interrupted: one that breaks a time limit is
+found out when it returns.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from typing import Any
 
 from typing_extensions import override
 
-from pipeflow.lowering.engine import Actor, Call, Engine, Handle
+from pipeflow.dsl.nodes import Function, Group
+from pipeflow.lowering.engine import Actor, Call, Engine, Handle, overdue
 from pipeflow.lowering.host import Answer, Host
-from pipeflow.lowering.program import Reply, Status
+from pipeflow.lowering.program import Failure, Reply, Status
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,6 +27,7 @@ class LocalActor:
 
     name: str
     host: Host
+    time_limit: float | None = None
 
 
 class _LocalHandle(Handle):
@@ -48,9 +51,18 @@ class InlineEngine(Engine):
     def open(self) -> None:
         pass
 
+    def __init__(self) -> None:
+        self._dead: set[Actor] = set()
+
     @override
-    def start(self, name: str, index: int, resources: dict[str, float]) -> Actor:
-        return LocalActor(name, Host(index))
+    def start(self, name: str, index: int, group: Group) -> Actor:
+        return LocalActor(name, Host(index), group.time_limit)
+
+    @override
+    def kill(self, actor: Actor) -> None:
+        assert isinstance(actor, LocalActor)
+        self._dead.add(actor)
+        actor.host.close()  # nothing else frees what it holds; what `close` raises is in an answer nobody reads
 
     @override
     def submit(self, actor: Actor, method: Callable[..., Answer], *args: Any, apart: bool = False) -> Call:
@@ -97,7 +109,20 @@ class InlineEngine(Engine):
 
     def _run(self, call: Call) -> Call:
         assert isinstance(call, LocalCall)
-        call.run()
+        actor = call.actor
+        assert isinstance(actor, LocalActor)
+        if actor.time_limit is None and not self._dead:
+            call.run()
+        elif actor in self._dead:
+            call.lose(Status.DIED)
+        elif actor.time_limit is None:
+            call.run()
+        else:
+            started = self.now()
+            call.run()
+            if self.now() - started > actor.time_limit:
+                self.kill(actor)
+                call.lose(Status.DIED, overdue(actor.time_limit))
         return call
 
 
@@ -116,6 +141,11 @@ class LocalCall(Call):
         """Whether all items that it is given are there."""
         return all(arg.ready for arg in self._args if isinstance(arg, _LocalHandle))
 
+    @property
+    def installs(self) -> bool:
+        """Whether it only installs a program."""
+        return self._method is Host.install
+
     def run(self) -> None:
         """Run it; lost where an item that it is given was."""
         if any(arg.lost for arg in self._args if isinstance(arg, _LocalHandle)):
@@ -125,7 +155,12 @@ class LocalCall(Call):
         self.reply, self._result.value = self._method(self._host, *values)
         self._result.ready = True
 
-    def lose(self, status: Status) -> None:
+    def fail(self, raising: Function) -> None:
+        """Run a function that raises in its place, in the actor."""
+        self.reply, self._result.value = self._host.ask(raising)
+        self._result.ready = True
+
+    def lose(self, status: Status, failure: Failure | None = None) -> None:
         """Let it never come back."""
         self._result.ready = self._result.lost = True
-        self.reply = Reply(status)
+        self.reply = Reply(status, failure=failure)

@@ -7,11 +7,10 @@ an object of its own, which stays where it was made until somebody who needs it 
 from __future__ import annotations
 
 import logging
-import os
-import socket
+import math
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,7 +19,11 @@ from ray import cloudpickle
 from typing_extensions import override
 
 from pipeflow.dsl.errors import EngineError
-from pipeflow.lowering.engine import Actor, Call, Engine, Handle
+from pipeflow.dsl.nodes import Group
+from pipeflow.lowering.engine import Actor, Call, Engine, Handle, overdue
+from pipeflow.lowering.engines.greeting import check_greeting
+from pipeflow.lowering.engines.resources import not_up, refuse_impossible
+from pipeflow.lowering.engines.watch import Watch
 from pipeflow.lowering.host import Answer, Host
 from pipeflow.lowering.program import Failure, Reply, Status, Tally
 
@@ -30,10 +33,6 @@ _SMALL_SECONDS = 0.0002
 _PATIENCE_SECONDS = 0.05
 _STATUSES = {status.value: status for status in Status}
 _CLOSE_SECONDS = 5.0
-_PROBE_SECONDS = 5.0
-# How a connection in HTTP/2 begins, with an empty frame of settings, and the type of frame that answers it.
-_HTTP2_SETTINGS = b"\x04"
-_HTTP2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00" + _HTTP2_SETTINGS + bytes(5)
 
 
 @dataclass
@@ -55,11 +54,20 @@ class Ray(Engine):
         address: of a running cluster (``host:port``, ``ray://host:port``, or ``auto``); None joins the Ray that
             this process has started already, else starts one for the run and ends it with the run.
         num_cpus: cores to tell a Ray that is started here; None takes the machine's.
+        start_limit: seconds that an actor may take to come up before the run ends with an `EngineError` which says
+            what it wants and what the cluster has. Allow for the minutes that a cluster takes to grow. A Ray that
+            was started here does not grow: what it cannot have is refused at once.
     """
 
-    def __init__(self, address: str | None = None, num_cpus: int | None = None) -> None:
+    def __init__(
+        self, address: str | None = None, num_cpus: int | None = None, *, start_limit: float = 120.0
+    ) -> None:
         self._address = address
         self._num_cpus = num_cpus
+        self._start_limit = start_limit
+        self._watch: Watch[ray.ObjectRef[Any]] = Watch(_finished, time.perf_counter)
+        # What the actors of the run reserve, by their names.
+        self._reserved: dict[str, Mapping[str, float]] = {}
         # Whether what was waited for last had finished already, so that more may have.
         self._late = False
 
@@ -75,7 +83,7 @@ class Ray(Engine):
             return
         try:
             if self._address is not None:
-                _check_greeting(self._address)
+                check_greeting(self._address)
                 ray.init(address=self._address, log_to_driver=False, logging_level=logging.ERROR)
             else:
                 ray.init(
@@ -96,7 +104,8 @@ class Ray(Engine):
         _CONNECTION.ours = True
 
     @override
-    def start(self, name: str, index: int, resources: dict[str, float]) -> Actor:
+    def start(self, name: str, index: int, group: Group) -> Actor:
+        resources = group.resources
         custom = {key: value for key, value in resources.items() if key not in ("CPU", "GPU")}
         options: dict[str, Any] = {"resources": custom} if custom else {}
         if "CPU" in resources:
@@ -104,7 +113,19 @@ class Ray(Engine):
         if resources.get("GPU"):
             options["num_gpus"] = resources["GPU"]
         actor_class = ray.remote(_RemoteHost)
-        return _RemoteActor(name, (actor_class.options(**options) if options else actor_class).remote(index))
+        handle = (actor_class.options(**options) if options else actor_class).remote(index)
+        actor = _RemoteActor(name, handle, group.time_limit)
+        self._watch.started(actor, handle.__ray_ready__.remote(), group)
+        self._reserved[name] = resources
+        if resources and _CONNECTION.ours and _CONNECTION.address is None:
+            refuse_impossible(group, self._reserved.values(), ray.cluster_resources())
+        return actor
+
+    @override
+    def kill(self, actor: Actor) -> None:
+        assert isinstance(actor, _RemoteActor)
+        self._watch.ended(actor)
+        ray.kill(actor.handle, no_restart=True)
 
     @override
     def submit(self, actor: Actor, method: Callable[..., Answer], *args: Any, apart: bool = False) -> Call:
@@ -130,8 +151,13 @@ class Ray(Engine):
         values = [arg.travelling() if isinstance(arg, _RemoteHandle) else arg for arg in args]
         if apart:
             answer, item = actor.remote_method(method, 2)(*values)
-            return _RemoteCall(actor, _RemoteHandle(actor.name, item), answer)
-        return _RemoteCall(actor, _RemoteHandle(actor.name), actor.remote_method(method, 1)(*values))
+            call = _RemoteCall(actor, _RemoteHandle(actor.name, item), answer)
+        else:
+            call = _RemoteCall(actor, _RemoteHandle(actor.name), actor.remote_method(method, 1)(*values))
+        if actor.time_limit is not None:
+            given = [arg.ref for arg in args if isinstance(arg, _RemoteHandle) and arg.ref is not None]
+            self._watch.called(actor, call.answer, given)
+        return call
 
     @override
     def wait(self, calls: Sequence[Call], timeout: float | None, needed: int = 1) -> Sequence[Call]:
@@ -140,12 +166,41 @@ class Ray(Engine):
         for call in calls:
             assert isinstance(call, _RemoteCall)
             by_ref.setdefault(call.answer, call)
-        finished = [by_ref[ref] for ref in self._ready(list(by_ref), timeout, needed)]
+        refs, late = list(by_ref), list[Call]()
+        if self._watch.active:
+            ready, late = self._watched(by_ref, timeout, needed)
+        else:
+            ready = self._ready(refs, timeout, needed)
+        finished = [by_ref[ref] for ref in ready]
         try:
             answers = ray.get([call.answer for call in finished])
         except ray.exceptions.RayError:  # of one of them; each is asked which
-            return _flat([_settled(call) for call in finished])
-        return _flat([call.answered(answer) for call, answer in zip(finished, answers, strict=True)])
+            return [*_flat([_settled(call) for call in finished]), *late]
+        return [
+            *_flat([call.answered(answer) for call, answer in zip(finished, answers, strict=True)]),
+            *late,
+        ]
+
+    def _watched(
+        self, by_ref: dict[ray.ObjectRef[Any], _RemoteCall], timeout: float | None, needed: int
+    ) -> tuple[list[ray.ObjectRef[Any]], list[Call]]:
+        """As `_ready`, and the calls that were ended for taking too long. Fails if an actor does not come up."""
+        refs, late = list(by_ref), list[Call]()
+        end = math.inf if timeout is None else time.perf_counter() + timeout
+        while True:
+            left = max(end - time.perf_counter(), 0.0)
+            ready = self._ready(refs, min(self._watch.rest, left) if left else 0, needed)
+            for ref in ready:
+                self._watch.answered(by_ref[ref].actor, ref)
+            for actor, ref, limit in self._watch.look():
+                if ref in by_ref:
+                    self.kill(actor)
+                    late += by_ref[ref].unanswered(Reply(Status.DIED, failure=overdue(limit)))
+            stuck = self._watch.not_up(self._start_limit)
+            if stuck is not None:
+                raise self._not_up(*stuck)
+            if ready or late or time.perf_counter() >= end:
+                return ready, late
 
     def _ready(
         self, refs: list[ray.ObjectRef[Any]], timeout: float | None, needed: int
@@ -196,8 +251,7 @@ class Ray(Engine):
             return _flat([_settled(closings[ref]) for ref in ready])
         finally:  # also after a second Ctrl-C
             for actor in actors:
-                assert isinstance(actor, _RemoteActor)
-                ray.kill(actor.handle, no_restart=True)
+                self.kill(actor)
 
     @override
     def close(self) -> None:
@@ -209,6 +263,9 @@ class Ray(Engine):
     @override
     def now(self) -> float:
         return time.perf_counter()
+
+    def _not_up(self, actor: Actor, group: Group) -> EngineError:
+        return not_up(actor, group, self._start_limit, ray.cluster_resources(), ray.available_resources())
 
     def _join(self) -> None:
         """Use the connection that the process has."""
@@ -274,9 +331,10 @@ class _RemoteCall(Call):
 class _RemoteActor:
     """A handle on a Ray actor; its methods are looked up once."""
 
-    def __init__(self, name: str, handle: Any) -> None:
+    def __init__(self, name: str, handle: Any, time_limit: float | None = None) -> None:
         self.name = name
         self.handle = handle
+        self.time_limit = time_limit
         self._methods: dict[tuple[str, int], Any] = {}
 
     # `Any`: Ray's handles on methods have no types.
@@ -330,6 +388,11 @@ def _settled(call: _RemoteCall) -> Sequence[Call]:
     return call.answered(answer)
 
 
+def _finished(refs: Sequence[ray.ObjectRef[Any]]) -> list[ray.ObjectRef[Any]]:
+    """Which are finished, without waiting."""
+    return ray.wait(list(refs), num_returns=len(refs), timeout=0)[0] if refs else []
+
+
 def _flat(groups: Sequence[Sequence[Call]]) -> Sequence[Call]:
     return [call for group in groups for call in group]
 
@@ -355,19 +418,6 @@ def _untravelled(error: ray.exceptions.RayError) -> Reply:
     """The reply to a call whose item or answer could not be pickled, or its argument not be unpickled."""
     cause = error.cause if isinstance(error, ray.exceptions.RayTaskError) else error
     return Reply(Status.FAILED, failure=Failure(-1, -1, cause, str(error)))
-
-
-def _check_greeting(address: str) -> None:
-    """Raise `OSError` where nobody listens, or not in HTTP/2 as Ray does: Ray itself would wait for minutes."""
-    host, _, port = address.removeprefix("ray://").rpartition(":")
-    if not host or not port.isdigit() or os.environ.get("RAY_USE_TLS") == "1":
-        return
-    with socket.create_connection((host, int(port)), timeout=_PROBE_SECONDS) as probe:
-        probe.sendall(_HTTP2_PREFACE)
-        answer = probe.recv(9)
-    if answer[3:4] != _HTTP2_SETTINGS:
-        message = "what listens there is not Ray; its dashboard, for one, has another port"
-        raise ConnectionError(message)
 
 
 def _first_line(error: BaseException) -> str:

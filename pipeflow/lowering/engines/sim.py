@@ -13,10 +13,11 @@ from typing import Any, Protocol
 
 from typing_extensions import override
 
-from pipeflow.lowering.engine import Actor, Call
+from pipeflow.dsl.nodes import Group
+from pipeflow.lowering.engine import Actor, Call, overdue
 from pipeflow.lowering.engines.inline import InlineEngine, LocalActor, LocalCall
 from pipeflow.lowering.host import Answer, Host
-from pipeflow.lowering.program import Status
+from pipeflow.lowering.program import Failure, Status
 
 
 class Chooser(Protocol):
@@ -38,21 +39,31 @@ class SeededChooser:
         return self._random.randrange(len(options))
 
 
+class SimulatedError(Exception):
+    """What a call raises where the schedule lets it fail."""
+
+
 class Sim(InlineEngine):
     """A seeded simulation.
 
     Args:
         seed: of the schedule; the same seed gives the same run.
         crashes: how many actors may die in the run, each at a moment that the schedule decides.
+        errors: how many calls may raise `SimulatedError` in the run, as if code of the user's had.
         chooser: decides in place of the seed.
     """
 
-    def __init__(self, seed: int = 0, *, crashes: int = 0, chooser: Chooser | None = None) -> None:
+    def __init__(
+        self, seed: int = 0, *, crashes: int = 0, errors: int = 0, chooser: Chooser | None = None
+    ) -> None:
+        super().__init__()
         self._chooser = SeededChooser(seed) if chooser is None else chooser
         self._seed = seed
         self._crashes_left = crashes
+        self._errors_left = errors
         self._queues: dict[Actor, deque[LocalCall]] = {}
-        self._dead: set[Actor] = set()
+        # Since when the next call of each actor could run.
+        self._since: dict[Actor, float] = {}
         self._clock = 0.0
 
     @property
@@ -61,10 +72,15 @@ class Sim(InlineEngine):
         return f"sim(seed={self._seed})"
 
     @override
-    def start(self, name: str, index: int, resources: dict[str, float]) -> Actor:
-        actor = LocalActor(name, Host(index))
+    def start(self, name: str, index: int, group: Group) -> Actor:
+        actor = super().start(name, index, group)
         self._queues[actor] = deque()
         return actor
+
+    @override
+    def kill(self, actor: Actor) -> None:
+        super().kill(actor)
+        self._queues[actor].clear()
 
     @override
     def submit(self, actor: Actor, method: Callable[..., Answer], *args: Any, apart: bool = False) -> Call:
@@ -87,6 +103,8 @@ class Sim(InlineEngine):
             runnable = [actor for actor, queue in self._queues.items() if queue and queue[0].ready]
             if not runnable:
                 break
+            for actor in runnable:
+                self._since.setdefault(actor, self._clock)
             finished.extend(call for call in self._step(runnable) if call in wanted)
         return finished
 
@@ -114,20 +132,32 @@ class Sim(InlineEngine):
         self._clock += 0.001 * (1 + self._chosen([str(step) for step in range(8)]))
         actor = runnable[self._chosen([actor.name for actor in runnable])]
         queue = self._queues[actor]
+        since = self._since.pop(actor)
         if self._crashes_left and self._chosen(["lives"] * 15 + ["dies"]) == 15:
             self._crashes_left -= 1
-            self._dead.add(actor)
-            lost = list(queue)
-            queue.clear()
-            return self._lost(lost)
+            return self._ended(actor)
+        assert isinstance(actor, LocalActor)
+        if actor.time_limit is not None and self._clock - since > actor.time_limit:
+            return self._ended(actor, overdue(actor.time_limit))
         call = queue.popleft()
-        call.run()
+        if self._errors_left and not call.installs and self._chosen(["returns"] * 15 + ["raises"]) == 15:
+            self._errors_left -= 1
+            call.fail(_raises)
+        else:
+            call.run()
         return [call]
 
-    def _lost(self, calls: Sequence[Call]) -> list[Call]:
+    def _ended(self, actor: Actor, failure: Failure | None = None) -> list[Call]:
+        """Let an actor die, its calls with it."""
+        lost = list(self._queues[actor])
+        self._dead.add(actor)
+        self._queues[actor].clear()
+        return self._lost(lost, failure)
+
+    def _lost(self, calls: Sequence[Call], failure: Failure | None = None) -> list[Call]:
         for call in calls:
             assert isinstance(call, LocalCall)
-            call.lose(Status.DIED)
+            call.lose(Status.DIED, failure)
         return list(calls)
 
     def _yes(self, yes: str, no: str) -> bool:
@@ -135,3 +165,8 @@ class Sim(InlineEngine):
 
     def _chosen(self, options: Sequence[str]) -> int:
         return 0 if len(options) == 1 else self._chooser.choose(options)
+
+
+def _raises(_: object) -> object:
+    message = "the schedule lets this call fail"
+    raise SimulatedError(message)

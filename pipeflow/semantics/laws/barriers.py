@@ -248,7 +248,10 @@ def _polls(facts: Facts, gather: int) -> Iterator[tuple[int, events.Event]]:
             after = index + 1
             while after < len(trace):
                 started = trace[after]
-                if not (isinstance(started, Called) and started.node == gather):
+                # What the driver kept for an actor goes out with the actor's next call.
+                if not (
+                    isinstance(started, Called) and (started.node == gather or started.purpose == "setup")
+                ):
                     break
                 after += 1
             if after < len(trace) and not isinstance(trace[after], events.Raised):

@@ -95,8 +95,12 @@ class Facts:
         self.halted: dict[int, int] = {}
         self.ended: dict[int, int] = {}
         # The events in which each actor was sent weights, and those in which something moved.
+        # Events in which an actor that failed was given up, and what the driver keeps for actors.
+        self.given_up: dict[str, int] = {}
+        self.kept: list[tuple[int, events.Kept]] = []
         self._weights: defaultdict[str, list[int]] = defaultdict(list)
         self._movements: list[int] = []
+        self._restarts: defaultdict[str, list[int]] = defaultdict(list)
         self._read()
         self.upstream: dict[int, tuple[int, ...]] = {}
         self.readers: defaultdict[int, list[int]] = defaultdict(list)
@@ -136,6 +140,8 @@ class Facts:
 
     def shard_ended(self, gather: int, shard: int, calls: Sequence[CallFacts], index: int) -> bool:
         """Whether a shard, with these calls, had nothing more to come before an event."""
+        if self.given_up.get(self.shards[gather][shard].actor, index) < index:
+            return not any(call.index < index and call.open_at(index) for call in calls)
         scatter = self.shards[gather][shard].scatter
         if scatter is None:
             return any(call.outcome == "ended" and call.settled_by(index) for call in calls)
@@ -163,6 +169,10 @@ class Facts:
         sent = self._weights[calls[0].called.actor]
         return bisect_left(sent, index) - bisect_left(sent, calls[0].index)
 
+    def life_at(self, actor: str, index: int) -> int:
+        """Which start of an actor there was last before an event, 0 for the first."""
+        return bisect_left(self._restarts[actor], index)
+
     def moved_between(self, start: int, end: int) -> bool:
         """Whether a call came to anything but `not_ready` between two events."""
         return bisect_left(self._movements, end) > bisect_left(self._movements, start)
@@ -177,6 +187,7 @@ class Facts:
             match event:
                 case events.Spawned(actor=actor, restart=True):
                     lives[actor] += 1
+                    self._restarts[actor].append(index)
                 case events.Installed():
                     self.programs[event.program] = event
                 case Called():
@@ -185,6 +196,11 @@ class Facts:
                         self.runs[event.node].append(call)
                     if event.purpose == "weights":
                         self._weights[event.actor].append(index)
+                case events.GivenUp(actor=actor):
+                    self.given_up[actor] = index
+                case events.Kept():
+                    self.kept.append((index, event))
+                    self._weights[event.actor].append(index)
                 case events.Finished() if event.call in self.calls:
                     call = self.calls[event.call]
                     call.settled, call.outcome, call.order = index, event.outcome, event.order

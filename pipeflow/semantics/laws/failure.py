@@ -30,7 +30,9 @@ def law_19(trace: Trace) -> list[Violation]:
 
     The actor is started again as often as its group allows, and if it may be, the run does not end. It gets the
     weights that were last sent to its group before its first new item. Nothing else is called that dead, and
-    the other shards go on (law 8).
+    the other shards go on (law 8). With ``on_error("restart")`` an error in user code is such a crash. With
+    ``on_error("drop_shard")`` an error, or a death with no start left, ends the actor's shards, but never those of
+    the last actor of a group: it is given up and called no more.
 
     >>> from pipeflow import from_shards, gather_sync
     >>> from pipeflow.lowering.engines.sim import Sim
@@ -42,6 +44,7 @@ def law_19(trace: Trace) -> list[Violation]:
     found: list[Violation] = []
     restarts: Counter[int] = Counter()
     lives: Counter[str] = Counter()
+    given_up: set[str] = set()
     # By actor and life, the calls that were lost with it.
     dead: dict[tuple[str, int], int] = {}
     for index, event in enumerate(trace):
@@ -50,18 +53,22 @@ def law_19(trace: Trace) -> list[Violation]:
                 life = facts.calls[number].life
                 dead.setdefault((actor, life), number)
                 following = trace.events[index + 1] if index + 1 < len(trace) else None
-                if life == lives[actor] and following is not None:
+                if life == lives[actor] and actor not in given_up and following is not None:
                     found += _not_restarted(facts, actor, following, restarts, index)
             case events.Finished(call=number, actor=actor) if number in facts.calls:
                 lost = dead.get((actor, facts.calls[number].life), number)
                 if lost < number:
                     message = f"{actor} finishes call {number} after it died in call {lost}"
                     found.append(Violation(19, message, index))
+            case Called(actor=actor) if actor in given_up:
+                message = f"{actor} is called (call {event.call}) though it was given up"
+                found.append(Violation(19, message, index))
             case Called(actor=actor) if (actor, lives[actor]) in dead:
                 found.append(Violation(19, f"{actor} is called (call {event.call}) though it is dead", index))
             case events.Spawned(actor=actor, restart=True) if actor in facts.groups:
                 group = facts.groups[actor]
-                if (actor, lives[actor]) not in dead:
+                raised = group.on_error == "restart" and _failed_in(trace, index) == actor
+                if (actor, lives[actor]) not in dead and not raised:
                     found.append(Violation(19, f"{actor} is started again though it had not died", index))
                 lives[actor] += 1
                 restarts[id(group)] += 1
@@ -72,6 +79,10 @@ def law_19(trace: Trace) -> list[Violation]:
                     )
                     found.append(Violation(19, message, index))
                 found += _without_weights(facts, actor, lives[actor], index)
+            case events.GivenUp(actor=actor) if actor in facts.groups:
+                given_up.add(actor)
+                died = (actor, lives[actor]) in dead or _failed_in(trace, index) == actor
+                found += _wrongly_given_up(facts, actor, given_up, died, index)
             case events.Delivered(calls=calls):
                 for number in calls:
                     call = facts.calls.get(number)
@@ -89,7 +100,9 @@ def law_19(trace: Trace) -> list[Violation]:
 def law_20(trace: Trace) -> list[Violation]:
     """An error in user code ends the run with a `StageError` that says which stage, where, and in which actor.
 
-    It is never retried and never swallowed: nothing happens after it but that the actors are stopped.
+    It is never retried and never swallowed: nothing happens after it but that the actors are stopped. Only where
+    the actor's group says so with ``on_error`` is the actor started again or given up instead (law 19), and not
+    for what the run's user asks of it.
 
     >>> from pipeflow import StageError, from_shards, gather_sync
     >>> run = (from_shards([["1", "x"]]).map(int) | gather_sync()).run(record=True)
@@ -110,6 +123,8 @@ def law_20(trace: Trace) -> list[Violation]:
             return [*found, Violation(20, message, index)]
         if isinstance(event, events.Finished) and event.outcome == "failed" and index + 1 < len(trace):
             following = trace.events[index + 1]
+            if _is_policy(facts, event, following, index):
+                continue
             if not (isinstance(following, events.Raised) and following.error == "StageError"):
                 message = (
                     f"call {event.call} failed in {event.actor}; expected the run to end with a StageError"
@@ -216,6 +231,8 @@ def _not_restarted(
     if group is None or (isinstance(following, events.Spawned) and following.actor == actor):
         return []
     left = group.restarts - restarts[id(group)]
+    if isinstance(following, events.GivenUp) and following.actor == actor and left <= 0:
+        return []
     if isinstance(following, events.Raised) and (left <= 0 or following.error != "ActorDiedError"):
         return []
     return [
@@ -225,6 +242,28 @@ def _not_restarted(
             index,
         )
     ]
+
+
+def _failed_in(trace: Trace, index: int) -> str | None:
+    """The actor in which user code raised right before an event, if it did."""
+    before = trace.events[index - 1] if index else None
+    return before.actor if isinstance(before, events.Finished) and before.outcome == "failed" else None
+
+
+def _wrongly_given_up(
+    facts: Facts, actor: str, given_up: set[str], failed: bool, index: int
+) -> list[Violation]:
+    """What is wrong with giving an actor up, itself counted among those that were."""
+    group = facts.groups[actor]
+    if not failed:
+        message = f"{actor} is given up though it had not failed"
+    elif group.on_error != "drop_shard":
+        message = f"{actor} is given up; its group says on_error({group.on_error!r})"
+    elif given_up.issuperset(facts.actors_of(group)):
+        message = f"{actor} is given up and was the last of {group.name}; expected its error to end the run"
+    else:
+        return []
+    return [Violation(19, message, index)]
 
 
 def _without_weights(facts: Facts, actor: str, life: int, index: int) -> list[Violation]:
@@ -244,7 +283,13 @@ def _without_weights(facts: Facts, actor: str, life: int, index: int) -> list[Vi
             and call.called.purpose == "weights"
             and facts.groups[call.called.actor] is facts.groups[actor]
         ]
-        latest = [call.called.given for call in sent if call.index < index][-1:]
+        kept = [
+            (at, (event.given,))
+            for at, event in facts.kept
+            if event.node == node and facts.groups[event.actor] is facts.groups[actor]
+        ]
+        given = sorted([*((call.index, call.called.given) for call in sent), *kept])
+        latest = [uids for at, uids in given if at < index][-1:]
         got = [call.called.given for call in mine if call.called.node == node and call.index < items[0]]
         if latest and latest[0] not in got:
             message = (
@@ -253,6 +298,23 @@ def _without_weights(facts: Facts, actor: str, life: int, index: int) -> list[Vi
             )
             found.append(Violation(19, message, items[0]))
     return found
+
+
+def _is_policy(facts: Facts, failed: events.Finished, following: events.Event, index: int) -> bool:
+    """Whether what follows a failed call is what its group says in place of the end of the run."""
+    group = facts.groups.get(failed.actor)
+    call = facts.calls.get(failed.call)
+    if group is None or call is None or call.called.purpose == "ask":
+        return False
+    if call.life < facts.life_at(failed.actor, index) or facts.given_up.get(failed.actor, index) < index:
+        return True  # it was ended before this became known
+    match group.on_error:
+        case "restart":
+            return isinstance(following, events.Spawned) and following.actor == failed.actor
+        case "drop_shard":
+            return isinstance(following, events.GivenUp) and following.actor == failed.actor
+        case _:
+            return False
 
 
 def _untold(facts: Facts, call: CallFacts, raised: events.Raised, index: int) -> list[Violation]:

@@ -17,8 +17,10 @@ def law_9(trace: Trace) -> list[Violation]:
 
     A message goes out before the item that it belongs to is delivered: to every actor of the group it is sent
     to, once each; weights at the start and after every n-th item, of the stream or, as a reply, of the actor; a
-    reply to the actors that the item came from, each once. An item that `batch` or `concat` made of several comes
-    from the actors of all of them, wherever it was made.
+    reply to the actors that the item came from, each once; actors that were given up are left out. Weights that
+    the driver keeps for an actor, the newest in place of older ones, count as sent and go out before the actor's
+    next call. An item that `batch` or `concat` made of several comes from the actors of all of them, wherever it
+    was made.
 
     >>> from pipeflow import actors, from_items
     >>> run = (from_items([1, 2]) | actors(list[int], 2).send(list[int].append)).run(record=True)
@@ -39,6 +41,7 @@ def law_9(trace: Trace) -> list[Violation]:
             )
             found.append(Violation(9, message, call.settled or 0))
         last[call.called.actor, call.life] = call
+    found += _kept(facts)
     for node, stage in enumerate(facts.nodes):
         if isinstance(stage, nodes.Send | nodes.Reply):
             found += _messages(facts, node, stage)
@@ -49,6 +52,34 @@ def law_9(trace: Trace) -> list[Violation]:
         elif isinstance(stage, nodes.Notify):
             found += _notified(facts, node, stage)
     return found
+
+
+def _kept(facts: Facts) -> list[Violation]:
+    """What the driver kept for an actor goes out before the actor's next call."""
+    found: list[Violation] = []
+    kept: defaultdict[str, dict[int, int]] = defaultdict(dict)
+    for index, event in enumerate(facts.trace):
+        match event:
+            case events.Kept(node=node, actor=actor, given=given):
+                kept[actor][node] = given
+            case events.Spawned(actor=actor, restart=True) | events.GivenUp(actor=actor):
+                kept[actor].clear()
+            case Called(actor=actor, node=node, given=(given,)) if kept[actor].get(node) == given:
+                del kept[actor][node]
+            case Called(actor=actor, node=node, purpose="weights"):
+                kept[actor].pop(node, None)  # newer ones
+            case Called(actor=actor, purpose="item" | "end" | "message" | "ask") if kept[actor]:
+                names = ", ".join(facts.name(node) for node in kept[actor])
+                message = f"{actor} is called (call {event.call}) before the weights that are kept of {names}"
+                found.append(Violation(9, message, index))
+            case _:
+                pass
+    return found
+
+
+def _still(facts: Facts, actors: Iterable[str], index: int) -> list[str]:
+    """Those of some actors that had not been given up before an event."""
+    return [actor for actor in actors if facts.given_up.get(actor, index) >= index]
 
 
 def _messages(facts: Facts, node: int, stage: nodes.Send | nodes.Reply) -> list[Violation]:
@@ -69,7 +100,8 @@ def _messages(facts: Facts, node: int, stage: nodes.Send | nodes.Reply) -> list[
                     if uid not in origins:
                         continue
                     expected = Counter(origins[uid])
-                if sent[uid] != expected:
+                concerned = _still(facts, {*sent[uid], *expected}, index)
+                if any(sent[uid][actor] != expected[actor] for actor in concerned):
                     message = (
                         f"{facts.name(node)} delivers item {uid} after messages to "
                         f"{sorted(sent[uid].elements())}; expected one to each of {sorted(expected)}"
@@ -86,12 +118,12 @@ def _broadcasts(facts: Facts, node: int, stage: nodes.SyncWeights) -> list[Viola
     delivered = 0
     for index, event in enumerate(facts.trace):
         match event:
-            case Called(node=here, purpose="weights") if here == node:
+            case Called(node=here, purpose="weights") | events.Kept(node=here) if here == node:
                 sent[event.actor] += 1
             case Delivered(node=here) if here == node:
                 delivered += 1
                 expected = 1 + delivered // stage.every
-                for actor in facts.actors_of(stage.workers):
+                for actor in _still(facts, facts.actors_of(stage.workers), index):
                     if sent[actor] != expected:
                         message = (
                             f"{facts.name(node)} delivers item {delivered} when {actor} was sent weights "
@@ -111,11 +143,11 @@ def _replied_weights(facts: Facts, node: int, stage: nodes.ReplyWeights) -> list
     origins = _origins(facts)
     for index, event in enumerate(facts.trace):
         match event:
-            case Called(node=here, purpose="weights") if here == node:
+            case Called(node=here, purpose="weights") | events.Kept(node=here) if here == node:
                 sent[event.actor] += 1
             case Delivered(node=here, made_from=(uid,)) if here == node and uid in origins:
                 had.update(origins[uid])
-                for actor in dict.fromkeys(actors):
+                for actor in _still(facts, dict.fromkeys(actors), index):
                     expected = 1 + had[actor] // stage.every
                     if sent[actor] != expected:
                         message = (
@@ -139,7 +171,7 @@ def _notified(facts: Facts, node: int, stage: nodes.Notify) -> list[Violation]:
             case Delivered(node=here) if here == node:
                 delivered += 1
                 expected = delivered // stage.every
-                for actor in facts.actors_of(stage.group):
+                for actor in _still(facts, facts.actors_of(stage.group), index):
                     if sent[actor] != expected:
                         message = (
                             f"{facts.name(node)} delivers item {delivered} when {actor} was called "

@@ -54,7 +54,7 @@ def test_weights_that_are_sent_after_the_item_was_delivered_fail_the_law_of_the_
     def late(cursor: SyncWeightsCursor) -> Item | Signal:
         found = cursor._pull()
         if isinstance(found, Item) and cursor.meter.taken > 1:
-            cursor.executor.broadcast(cursor._sync, cursor._sync.workers)
+            cursor._broadcast()
         return found
 
     monkeypatch.setattr(SyncWeightsCursor, "_poll", late)

@@ -28,7 +28,7 @@ def test_a_run_is_deterministic() -> None:
 def test_a_call_runs_when_it_is_waited_for_and_in_the_order_of_submission() -> None:
     engine = InlineEngine()
     engine.open()
-    actor = engine.start("Counter[0]", 0, {})
+    actor = engine.start("Counter[0]", 0, actors(Counter, 1).group)
     build = engine.submit(actor, Host.build, Counter, (), {})
     asked = [engine.submit(actor, Host.ask, Counter.next_number) for _ in range(2)]
     assert build.reply is None
@@ -57,7 +57,7 @@ def test_an_error_keeps_its_traceback() -> None:
 def test_a_copy_of_an_item_shares_nothing_with_it() -> None:
     """Law 26."""
     engine = InlineEngine()
-    actor = engine.start("Counter[0]", 0, {})
+    actor = engine.start("Counter[0]", 0, actors(Counter, 1).group)
     calls = [
         engine.submit(actor, Host.build, Counter, (), {}),
         engine.submit(actor, Host.ask, lambda counter: [[1]]),

@@ -73,6 +73,7 @@ def actors_keep_their_class_with_resources() -> None:
 
 def actors_keep_their_class_when_they_may_restart() -> None:
     assert_type(workers.restarts(2), Actors[RolloutWorker])
+    assert_type(workers.on_error("drop_shard").time_limit(2.5), Actors[RolloutWorker])
 
 
 # Methods as stages
