@@ -42,6 +42,8 @@ class DQNConfig:
     """Environment steps stored before the first update."""
     batch_size: int = 64
     """Rows of an update."""
+    minibatches: int = 1
+    """Updates that a sample holds rows for, all drawn by the priorities of before the first."""
     gamma: float = 0.99
     """Discount of a reward one step later."""
     n_step: int = 5
@@ -102,13 +104,13 @@ def dqn(config: DQNConfig) -> Stream[TDReport]:
         threads=config.threads,
     )  # fmt: skip
     replay = actors(
-        ReplayBuffer, 1, config.capacity, batch_size=config.batch_size, seed=config.seed,
-        learning_starts=config.learning_starts, prioritisation=_prioritisation(config),
+        ReplayBuffer, 1, config.capacity, batch_size=config.batch_size, minibatches=config.minibatches,
+        learning_starts=config.learning_starts, prioritisation=_prioritisation(config), seed=config.seed,
     )  # fmt: skip
     learner = actors(
         DQNLearner, 1, policy, lr=annealed(config.lr, config.anneal_steps), double=config.double,
         target_every=config.target_every, tau=config.tau, max_grad_norm=config.max_grad_norm,
-        seed=config.seed, device=config.device, threads=config.threads,
+        minibatches=config.minibatches, seed=config.seed, device=config.device, threads=config.threads,
     )  # fmt: skip
     store = (
         workers.produce(EpsilonGreedyWorker.sample)
@@ -119,9 +121,13 @@ def dqn(config: DQNConfig) -> Stream[TDReport]:
         | sync_weights(learner, workers)
         | drain
     )
-    train = (
-        replay.produce(ReplayBuffer.sample) | gather_sync().with_source() | learner.stage(DQNLearner.update)
-    ).reply(ReplayBuffer.update_priorities, lambda report: report.priorities)
+    samples = replay.produce(ReplayBuffer.sample)
+    if config.prioritised:
+        train = (samples | gather_sync().with_source() | learner.stage(DQNLearner.update)).reply(
+            ReplayBuffer.update_priorities, lambda report: report.priorities
+        )
+    else:
+        train = samples | gather_sync() | learner.stage(DQNLearner.update)
     return (store & train).by_steps(1, config.intensity)
 
 

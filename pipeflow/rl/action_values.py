@@ -2,11 +2,12 @@
 
 Apart from `policies`, whose networks give a distribution and a value. An `ActionValueSpec` is a description that
 travels to every actor; `ActionValueSpec.build` makes the module there. Acting takes and returns numpy arrays, and
-goes through `acting` where the network is a perceptron on the CPU.
+needs no torch where the network is a small perceptron on the CPU.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -142,8 +143,8 @@ class QNetwork(PortableModule):
         if self.value_head is not None:
             gains[self.value_head] = 1.0
         initialise_orthogonally(self, generator, gains)
-        self._perceptron: acting.Perceptron | None = None
-        self._perceptron_address = 0
+        self._in_numpy: _NumpyValues | None = None
+        self._address = 0
 
     @override
     def forward(self, observations: Tensor) -> Tensor:
@@ -193,44 +194,84 @@ class QNetwork(PortableModule):
     def _numpy_values(self, observations: ObservationArray) -> NDArray[np.float32]:
         """Q [N, A] without masks."""
         fast = self._fast()
-        if fast is None:
-            with torch.inference_mode():
-                values: NDArray[np.float32] = (
-                    self._values(to_tensor(observations, self.action_head.weight.device)).cpu().numpy()
-                )
-            return values
-        rows = observations.astype(np.float32, copy=False)[:, : self.spec.observations.feature_count]
-        outputs, state_values, _ = fast.outputs(rows, _NO_STATE)
-        if self.value_head is not None:
-            outputs += (state_values - outputs.mean(axis=1))[:, None]
-        return outputs
+        if fast is not None and len(observations) <= _MOST_PARTS * fast.most_rows:
+            rows = observations.astype(np.float32, copy=False)[:, : self.spec.observations.feature_count]
+            if len(rows) <= fast.most_rows:
+                return fast(rows)
+            return np.concatenate(
+                [fast(rows[start : start + fast.most_rows]) for start in range(0, len(rows), fast.most_rows)]
+            )
+        with torch.inference_mode():
+            values: NDArray[np.float32] = (
+                self._values(to_tensor(observations, self.action_head.weight.device)).cpu().numpy()
+            )
+        return values
 
-    def _fast(self) -> acting.Perceptron | None:
+    def _fast(self) -> _NumpyValues | None:
         """The numpy form, whose arrays are views of the parameters, so that it never lags behind them."""
         weight = self.action_head.weight
         if self.features is not None or weight.device.type != "cpu":
             return None
         # Moving or copying the module gives its parameters new memory: then the views are of the old.
-        if self._perceptron is None or self._perceptron_address != weight.data_ptr():
-            value_head = self.action_head if self.value_head is None else self.value_head
-            self._perceptron_address = weight.data_ptr()
-            self._perceptron = acting.Perceptron(
-                policy_layers=[
+        if self._in_numpy is None or self._address != weight.data_ptr():
+            self._address = weight.data_ptr()
+            value_head = self.value_head
+            self._in_numpy = _NumpyValues(
+                [
                     numpy_layer(layer.weight, layer.bias)
                     for layer in self.trunk
                     if isinstance(layer, nn.Linear)
                 ],
-                value_layers=None,
-                policy_head=numpy_layer(weight, self.action_head.bias),
-                value_head=numpy_layer(value_head.weight, value_head.bias),
-                activation=acting.tanh_in_place if self.spec.activation == "tanh" else acting.relu_in_place,
+                numpy_layer(weight, self.action_head.bias),
+                None if value_head is None else numpy_layer(value_head.weight, value_head.bias),
+                acting.tanh_in_place if self.spec.activation == "tanh" else acting.relu_in_place,
             )
-        return self._perceptron
+        return self._in_numpy
 
     @override
     def __getstate__(self) -> dict[str, Any]:
         # In another process the same address says nothing.
-        return self.__dict__ | {"_perceptron": None}
+        return self.__dict__ | {"_in_numpy": None}
 
 
-_NO_STATE = np.zeros((0, 0), np.float32)
+# Numpy's OpenBLAS computes a product of more multiplications than this on all cores, whatever torch is told, and
+# actors would wait for each other's: 65536 * GEMM_MULTITHREAD_THRESHOLD in its interface/gemm.c.
+_ONE_THREAD = 1 << 18
+_MOST_PARTS = 4  # from where on torch is faster than numpy with one part of the rows after the other
+
+
+class _NumpyValues:
+    """The values of a small perceptron in numpy, over arrays that are views of a module's own memory.
+
+    hidden: layers with the activation, applied in place, behind each. action_head, value_head: without one; a
+    network that is not dueling has no value_head.
+    """
+
+    def __init__(
+        self,
+        hidden: Sequence[acting.Layer],
+        action_head: acting.Layer,
+        value_head: acting.Layer | None,
+        activation: Callable[[acting.Float32Array], object],
+    ) -> None:
+        self._hidden = hidden
+        self._action_head = action_head
+        self._value_head = value_head
+        self._activation = activation
+        self.most_rows = _ONE_THREAD // max(layer.weight.size for layer in [*hidden, action_head])
+
+    def __call__(self, features: acting.Float32Array) -> acting.Float32Array:
+        """Q [N, A] of features [N, D], of at most `most_rows` rows."""
+        for layer in self._hidden:
+            features = _affine(layer, features)
+            self._activation(features)
+        values = _affine(self._action_head, features)
+        if self._value_head is not None:
+            values += _affine(self._value_head, features) - values.mean(axis=1, keepdims=True)
+        return values
+
+
+def _affine(layer: acting.Layer, x: acting.Float32Array) -> acting.Float32Array:
+    y: acting.Float32Array = np.dot(x, layer.weight)  # less overhead than the operator @
+    y += layer.bias
+    return y

@@ -108,9 +108,10 @@ class TrunkGradient:
 
 @dataclass(frozen=True, eq=False)
 class LinearGradient:
-    """A linear layer's weight [out, in] and bias [out], and the memory of their gradients."""
+    """A linear layer's weight [out, in], also transposed, and bias [out], and the memory of their gradients."""
 
     weight: Tensor
+    transposed: Tensor
     bias: Tensor
     weight_gradient: Tensor
     bias_gradient: Tensor
@@ -121,11 +122,11 @@ class LinearGradient:
         weight, bias = layer.weight, layer.bias
         assert weight.grad is not None  # the learner gave it memory
         assert bias.grad is not None
-        return cls(weight.detach(), bias.detach(), weight.grad, bias.grad)
+        return cls(weight.detach(), weight.detach().t(), bias.detach(), weight.grad, bias.grad)
 
     def forward(self, x: Tensor) -> Tensor:
         """x [B, in] -> [B, out]."""
-        return torch.addmm(self.bias, x, self.weight.t())
+        return torch.addmm(self.bias, x, self.transposed)
 
     def backward(self, x: Tensor, gradient: Tensor) -> Tensor:
         """Set the parameters' gradients, and return that in x."""

@@ -1,10 +1,13 @@
 """Exploration of action values: epsilon-greedy choice, and the rollout worker that acts with it.
 
-Apart from the network, which only knows what is best, and from the schedules, which only know numbers.
+A worker acts with an `EpsilonGreedyFragment`; where the number of agents differs from step to step, that of
+`rl.multi_agent` acts with `epsilon_greedy`. Apart from the network, which only knows what is best, and from the
+schedules, which only know numbers.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,10 +16,11 @@ from typing_extensions import override
 
 from pipeflow.dsl import current_shard
 from pipeflow.rl.action_values import ActionValueSpec
-from pipeflow.rl.batches import ObservationArray, Trajectories
+from pipeflow.rl.batches import ActionArray, ObservationArray, Trajectories
 from pipeflow.rl.environments import EnvSpec
-from pipeflow.rl.policy import Acted, StateArray
+from pipeflow.rl.policy import Policy
 from pipeflow.rl.rollouts import RolloutWorker
+from pipeflow.rl.saved_state import StateValue, saved_number
 from pipeflow.rl.schedules import Constant, Schedule, as_schedule, per_worker_epsilon
 
 
@@ -56,12 +60,58 @@ def epsilon_greedy(
     """
     # The largest of uniform numbers, of which those of excluded actions are negative, is a uniform choice.
     uniform = np.where(allowed, generator.random(allowed.shape), -1.0).argmax(axis=1)
-    explores = generator.random(len(greedy)) < epsilon
+    explores = generator.random(len(greedy)) < np.asarray(epsilon)
     actions = np.where(explores, uniform, greedy)
-    probabilities = epsilon / allowed.sum(axis=1) + np.where(
-        actions == greedy, 1.0 - np.asarray(epsilon), 0.0
-    )
-    return actions, np.log(probabilities).astype(np.float32)
+    return actions, _log_probs(actions == greedy, allowed.sum(axis=1), epsilon)
+
+
+class EpsilonGreedyFragment:
+    """One fragment acted out epsilon-greedily; whatever is random in it is drawn for all steps at once.
+
+    policy: gives the greedy actions. spec: what it was built from. epsilon: a rate, or [N] of them. steps: T.
+    num_envs: N.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        spec: ActionValueSpec,
+        epsilon: NDArray[np.float64] | float,
+        *,
+        steps: int,
+        num_envs: int,
+        generator: np.random.Generator,
+    ) -> None:
+        self._policy = policy
+        self._spec = spec
+        self._epsilon = epsilon
+        self._state = np.zeros((num_envs, 0), np.float32)
+        self._noise = generator.random((steps, num_envs, spec.num_actions))
+        self._explores = generator.random((steps, num_envs)) < np.asarray(epsilon)
+        self._somebody_explores = np.any(self._explores, axis=1)
+        self._greedy = np.empty((steps, num_envs), np.int64)
+        self._choices = np.full((steps, num_envs), spec.num_actions)
+        self._step = 0
+
+    def act(self, observations: ObservationArray) -> ActionArray:
+        """The next step's action for each of N observations [N, *obs]."""
+        step = self._step
+        self._step += 1
+        greedy, _ = self._policy.greedy(observations, self._state)
+        self._greedy[step] = greedy
+        noise = self._noise[step]
+        if self._spec.observations.mask is not None:
+            allowed = self._spec.allowed(observations)
+            self._choices[step] = allowed.sum(axis=1)
+            noise = np.where(allowed, noise, -1.0)
+        if not self._somebody_explores[step]:
+            return greedy
+        # The largest of uniform numbers, of which those of excluded actions are negative, is a uniform choice.
+        return np.where(self._explores[step], noise.argmax(axis=1), greedy)
+
+    def log_probs(self, actions: ActionArray) -> NDArray[np.float32]:
+        """Log-probabilities [T, N] of the actions [T, N] that all steps took, under this mixture."""
+        return _log_probs(actions == self._greedy, self._choices, self._epsilon)
 
 
 class EpsilonGreedyWorker(RolloutWorker):
@@ -112,12 +162,30 @@ class EpsilonGreedyWorker(RolloutWorker):
         return trajectories
 
     @override
-    def _act(self, observations: ObservationArray, state: StateArray) -> Acted:
-        acted = self._policy.act(observations, state, self._generator)
-        actions, log_probs = epsilon_greedy(
-            acted.actions.astype(np.int64, copy=False),
-            self._spec.allowed(observations),
+    def state(self) -> dict[str, StateValue]:
+        return {**super().state(), "lifetime_steps": self._lifetime_steps}
+
+    @override
+    def load_state(self, state: Mapping[str, StateValue], /) -> None:
+        super().load_state(state)
+        self._lifetime_steps = int(saved_number("lifetime_steps", state))
+
+    @override
+    def _acting(self) -> EpsilonGreedyFragment:
+        return EpsilonGreedyFragment(
+            self._policy,
+            self._spec,
             self.epsilon,
-            self._generator,
+            steps=self._fragment_length,
+            num_envs=self._env.num_envs,
+            generator=self._generator,
         )
-        return Acted(actions, log_probs, acted.values, acted.state)
+
+
+def _log_probs(
+    are_greedy: NDArray[np.bool_], choices: NDArray[np.int64], epsilon: NDArray[np.float64] | float
+) -> NDArray[np.float32]:
+    """Of actions [..., N] that are greedy or not, each one of so many choices [..., N]."""
+    probabilities = epsilon / choices + np.where(are_greedy, 1.0 - np.asarray(epsilon), 0.0)
+    log_probs: NDArray[np.float32] = np.log(probabilities).astype(np.float32)
+    return log_probs

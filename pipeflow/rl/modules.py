@@ -19,16 +19,18 @@ from typing_extensions import TypeVar
 class PortableModule(nn.Module):
     """A torch module whose tensors are handed out, and taken in, as numpy arrays by name."""
 
+    _tensors: dict[str, Tensor] | None = None
+
     def parameters_numpy(self) -> dict[str, NDArray[np.generic]]:
         """A copy of every tensor of the module by name, buffers too."""
-        return {name: tensor.detach().cpu().numpy().copy() for name, tensor in self.state_dict().items()}
+        return {name: tensor.detach().cpu().numpy().copy() for name, tensor in self._named_tensors().items()}
 
     def load_numpy(self, parameters: Mapping[str, NDArray[np.generic]]) -> None:
         """Overwrite every tensor of the module with `parameters`, which are copied.
 
         Raises ValueError if a name is missing or unknown, or a shape differs: then nothing has been written.
         """
-        own = self.state_dict()
+        own = self._named_tensors()
         if own.keys() != parameters.keys():
             raise ValueError(
                 f"parameters do not belong to this policy: missing {sorted(own.keys() - parameters.keys())}, "
@@ -40,9 +42,19 @@ class PortableModule(nn.Module):
                     f"parameter {name} has shape {parameters[name].shape}, this policy's has "
                     f"{tuple(tensor.shape)}; build both sides from one description"
                 )
-        with torch.no_grad():
-            for name, tensor in own.items():
-                tensor.copy_(to_tensor(parameters[name], "cpu"))
+        for name, tensor in own.items():
+            if tensor.device.type == "cpu":
+                np.copyto(
+                    tensor.detach().numpy(), parameters[name]
+                )  # spares torch a copy of what is read-only
+            else:
+                tensor.detach().copy_(to_tensor(parameters[name], "cpu"))
+
+    def _named_tensors(self) -> dict[str, Tensor]:
+        """What `state_dict` holds, found once: a module keeps its parameters wherever their memory goes."""
+        if self._tensors is None:
+            self._tensors = self.state_dict(keep_vars=True)
+        return self._tensors
 
 
 Module_co = TypeVar("Module_co", bound=PortableModule, covariant=True)

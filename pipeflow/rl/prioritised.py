@@ -98,12 +98,14 @@ class PrioritisedSampler:
         self._largest = max(self._largest or 0.0, float(np.maximum.reduce(priorities)))
 
     def draw(self, uniforms: NDArray[np.float64], step: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """One slot for each of the uniform numbers [B] in [0, 1), stratified, and its importance weight in (0, 1].
+        """A slot for each of the uniform numbers in [0, 1), stratified, and its importance weight in (0, 1].
 
-        step: environment steps stored, for the schedule of beta.
+        uniforms: [B], or [M, B] for M minibatches, each of which is stratified by itself. step: environment steps
+        stored, for the schedule of beta.
+        Returns slots and weights, [B] or [M * B].
         """
-        batch_size = len(uniforms)
+        batch_size = uniforms.shape[-1]
         strata = (np.arange(batch_size) + uniforms) * (self._tree.total / batch_size)
-        slots = self._tree.find(strata)
+        slots = self._tree.find(strata.reshape(-1))
         weights = importance_weights(self._tree.get(slots), self._tree.minimum, self._beta(step))
         return slots, weights.astype(np.float32)

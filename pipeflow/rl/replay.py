@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 class ReplayBuffer:
     """A ring of the newest `capacity` transitions, sampled with replacement.
 
-    capacity: rows, not batches. batch_size: rows of a sample. learning_starts: environment steps that must have
+    capacity: rows, not batches. batch_size: rows of a minibatch. minibatches: that a sample holds, one after the
+    other, each drawn as if it were alone. learning_starts: environment steps that must have
     been stored before the first sample. prioritisation: None samples uniformly. seed: of the run. index: of this
     buffer among its group; None asks the shard that it runs in.
     Raises ValueError for a size below 1.
@@ -38,6 +39,7 @@ class ReplayBuffer:
         capacity: int,
         *,
         batch_size: int = 64,
+        minibatches: int = 1,
         learning_starts: int = 1000,
         prioritisation: Prioritisation | None = None,
         seed: int = 0,
@@ -45,9 +47,10 @@ class ReplayBuffer:
     ) -> None:
         check_positive(capacity, "capacity")
         check_positive(batch_size, "batch_size")
+        check_positive(minibatches, "minibatches")
         check_positive(learning_starts, "learning_starts")
         self._capacity = capacity
-        self._batch_size = batch_size
+        self._minibatches, self._batch_size = minibatches, batch_size
         self._learning_starts = learning_starts
         self._prioritisation = prioritisation
         self._seed = derive_seed(seed, "replay", current_shard() if index is None else index)
@@ -79,29 +82,27 @@ class ReplayBuffer:
 
     def add(self, transitions: Transitions, /) -> Stored:
         """Store rows over the oldest ones; of more rows than the capacity the last ones."""
-        first = max(0, transitions.steps - self._capacity)
-        generations = np.arange(self._added + first, self._added + transitions.steps)
-        slots = generations % self._capacity
-        self._write(slots, transitions)
-        self._generations[slots] = generations
+        first = self._added + max(0, transitions.steps - self._capacity)
+        generations = np.arange(first, self._added + transitions.steps)
+        self._write(first % self._capacity, generations, transitions)
         self._added += transitions.steps
         if self._sampler is not None:
-            self._sampler.add(slots)
+            self._sampler.add(generations % self._capacity)
         self._lifetime_steps += transitions.env_steps
         self._new_env_steps += transitions.env_steps
         self._episodes.append(transitions.episodes)
         return Stored(transitions.env_steps)
 
     def sample(self) -> Samples | NotReady:
-        """`batch_size` rows; `NotReady` until `learning_starts` environment steps were stored."""
+        """`minibatches` times `batch_size` rows; `NotReady` until `learning_starts` steps were stored."""
         ring = self._ring
         if ring is None or self._lifetime_steps < self._learning_starts or self.size == 0:
             return NotReady()
-        uniforms = self._generator.random(self._batch_size)
+        uniforms = self._generator.random((self._minibatches, self._batch_size))
         self._samples += 1
         if self._sampler is None:
-            indices = (uniforms * self.size).astype(np.int64)
-            weights = np.ones(self._batch_size, np.float32)
+            indices = (uniforms.reshape(-1) * self.size).astype(np.int64)
+            weights = np.ones(len(indices), np.float32)
         else:
             indices, weights = self._sampler.draw(uniforms, self._lifetime_steps)
         new_env_steps, self._new_env_steps = self._new_env_steps, 0
@@ -176,7 +177,7 @@ class ReplayBuffer:
         if ("masses" in state) != (self._sampler is not None):
             raise ValueError("one of the state and the buffer has priorities and the other has none")
         self._samples = int(state["samples"])
-        drawn = np.random.PCG64(self._seed).advance(self._samples * self._batch_size)
+        drawn = np.random.PCG64(self._seed).advance(self._samples * self._minibatches * self._batch_size)
         self._generator = np.random.Generator(drawn)
         self._added = int(state["added"])
         self._lifetime_steps = int(state["lifetime_steps"])
@@ -186,20 +187,27 @@ class ReplayBuffer:
         self._ring = None
         self._generations.fill(-1)
         if "generations" in state:
-            slots = np.arange(self.size)
-            self._generations[slots] = _array("generations", state)
-            self._write(slots, _transitions(lambda name: _array(f"rows/{name}", state)))
+            self._write(
+                0, _array("generations", state), _transitions(lambda name: _array(f"rows/{name}", state))
+            )
         self._sampler = self._new_sampler()
         if self._sampler is not None:
             largest = state.get("largest_priority")
             self._sampler.restore(_array("masses", state), None if largest is None else float(largest))
 
-    def _write(self, slots: NDArray[np.int64], rows: Transitions) -> None:
-        """Copy rows into slots; the first time, allocate the ring by their shapes."""
+    def _write(self, first: int, generations: NDArray[np.int64], rows: Transitions) -> None:
+        """Copy the last rows, of these generations, into the slots from `first` on, and around the end.
+
+        The first time, allocate the ring by their shapes.
+        """
         if self._ring is None:
             self._ring = _transitions(lambda name: _room_for(getattr(rows, name), self._capacity))
-        for name in _COLUMNS:
-            getattr(self._ring, name)[slots] = getattr(rows, name)[-len(slots) :]
+        count = len(generations)
+        straight = min(count, self._capacity - first)
+        pairs = [(getattr(self._ring, name), getattr(rows, name)[rows.steps - count :]) for name in _COLUMNS]
+        for kept, given in ((self._generations, generations), *pairs):
+            kept[first : first + straight] = given[:straight]
+            kept[: count - straight] = given[straight:]
 
     def _new_sampler(self) -> PrioritisedSampler | None:
         settings = self._prioritisation

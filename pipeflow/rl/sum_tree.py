@@ -74,7 +74,8 @@ class SumTree:
         for depth in range(len(self._sums) - 1, 0, -1):
             nodes = nodes // _CHILDREN
             for levels, reduce in ((self._sums, np.add.reduce), (self._minima, np.minimum.reduce)):
-                levels[depth - 1][nodes] = reduce(_children(levels[depth], nodes), axis=1)
+                # Reduced over rows: numpy adds and compares whole rows, and short columns one by one.
+                levels[depth - 1][nodes] = reduce(_children(levels[depth], nodes).T.copy(), axis=0)
 
     def find(self, prefixes: NDArray[np.float64]) -> NDArray[np.int64]:
         """For each prefix, the first leaf at which the running sum of the leaves exceeds it.
@@ -90,13 +91,15 @@ class SumTree:
         prefixes = np.minimum(prefixes, np.nextafter(running[-1], 0.0))
         found: NDArray[np.int64] = running.searchsorted(prefixes, side="right")
         remaining = prefixes - np.where(found > 0, running[found - 1], 0.0)
-        rows = np.arange(len(prefixes))
+        columns = np.arange(len(prefixes))
+        running = np.zeros((1 + _CHILDREN, len(prefixes)))  # row c: the sum of the children before c
         for sums in self._sums[1:]:
-            running = np.add.accumulate(_children(sums, found), axis=1)
+            np.add.accumulate(_children(sums, found), axis=1, out=running[1:].T)
             # Below the last running sum stands a child that is not 0, whatever was rounded on the way here.
-            remaining = np.minimum(remaining, np.nextafter(running[:, -1], 0.0))
-            child = (running > remaining[:, None]).argmax(axis=1)
-            remaining = remaining - np.where(child > 0, running[rows, child - 1], 0.0)
+            remaining = np.minimum(remaining, np.nextafter(running[-1], 0.0))
+            passed = (running[1:] <= remaining).view(np.uint8)
+            child = np.add.reduce(passed, axis=0, dtype=np.uint8).astype(np.int64)
+            remaining = remaining - running.take(child * len(prefixes) + columns)
             found = found * _CHILDREN + child
         return found
 

@@ -46,6 +46,15 @@ def test_the_plan_reads_as_in_the_paper() -> None:
         "gather_rounds()",
         "n_step",
         "EpsilonGreedyWorker.produce(EpsilonGreedyWorker.sample)",
+        "DQNLearner.stage(DQNLearner.update)",
+        "gather_sync()",
+        "ReplayBuffer.produce(ReplayBuffer.sample)",
+    ]
+
+
+def test_priorities_are_sent_back_where_there_are_any() -> None:
+    lines = [line.lstrip("├─└│ ").split("  ")[0] for line in dqn(FULL).explain().splitlines()]
+    assert lines[-4:] == [
         "reply(ReplayBuffer.update_priorities)",
         "DQNLearner.stage(DQNLearner.update)",
         "gather_sync().with_source()",
@@ -70,6 +79,7 @@ def test_every_option_trains() -> None:
         {"double": False},
         {"dueling": True},
         {"n_step": 3},
+        {"minibatches": 2},
         {"prioritised": True},
         {"tau": 0.5},
         {"anneal_steps": 1000},

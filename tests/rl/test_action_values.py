@@ -44,6 +44,14 @@ def torch_values(network: QNetwork, rows: NDArray[np.generic]) -> NDArray[np.flo
     return values
 
 
+def test_many_rows_have_the_values_that_few_have() -> None:
+    network = spec().build(1)
+    many = np.random.default_rng(0).normal(size=(20_000, 5)).astype(np.float32)
+    values = network.value(many, np.zeros((len(many), 0), np.float32))
+    np.testing.assert_allclose(values[:6], network.value(many[:6], STATE), rtol=1e-5, atol=1e-6)
+    assert values.shape == (20_000,)
+
+
 @pytest.mark.parametrize("dueling", [False, True])
 @pytest.mark.parametrize("activation", ["relu", "tanh"])
 def test_numpy_acts_as_torch_computes(dueling: bool, activation: Activation) -> None:

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from gymnasium import spaces
 
 from pipeflow.rl.action_values import ActionValueSpec
 from pipeflow.rl.environments import EnvSpec
-from pipeflow.rl.exploration import EpsilonGreedyWorker, EpsilonLadder, epsilon_greedy
+from pipeflow.rl.exploration import (
+    EpsilonGreedyFragment,
+    EpsilonGreedyWorker,
+    EpsilonLadder,
+    epsilon_greedy,
+)
 from pipeflow.rl.schedules import Linear, Schedule
 from pipeflow.rl.seeding import derive_seed
+from pipeflow.rl.spaces import action_codec, observation_codec
 from tests.cases import Case
 from tests.rl.selected_cases import selected
 
@@ -89,6 +96,28 @@ def test_the_schedule_goes_by_the_workers_own_steps() -> None:
 def test_log_probs_of_a_fragment_are_of_the_rate_in_force() -> None:
     trajectories = worker(0.5).sample()
     assert set(np.exp(trajectories.log_probs).round(6).ravel().tolist()) == {0.25, 0.75}
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0])
+def test_a_fragment_keeps_to_its_masks_and_its_rate(epsilon: float) -> None:
+    steps, rows = 200, 50
+    space = spaces.Dict({"action_mask": spaces.MultiBinary(3), "seen": spaces.Box(-1.0, 1.0, (2,))})
+    spec = ActionValueSpec(observation_codec(space), action_codec(spaces.Discrete(3)), hidden=(4,))
+    mask = spec.observations.mask
+    assert mask is not None
+    network, generator = spec.build(seed=0), np.random.default_rng(0)
+    observations = generator.normal(size=(steps, rows, 5)).astype(np.float32)
+    observations[..., mask] = [1.0, 0.0, 1.0]
+    fragment = EpsilonGreedyFragment(
+        network, spec, epsilon, steps=steps, num_envs=rows, generator=np.random.default_rng(1)
+    )
+    actions = np.stack([fragment.act(each) for each in observations])
+    state = np.zeros((rows, 0), np.float32)
+    greedy = np.stack([network.greedy(each, state)[0] for each in observations])
+    assert set(actions.ravel().tolist()) <= {0, 2}
+    assert (actions != greedy).mean() == pytest.approx(epsilon / 2, abs=0.015)
+    probabilities = np.where(actions == greedy, 1.0 - epsilon / 2, epsilon / 2)
+    np.testing.assert_allclose(np.exp(fragment.log_probs(actions)), probabilities, rtol=1e-5)
 
 
 def test_an_index_of_no_worker_is_refused() -> None:

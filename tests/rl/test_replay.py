@@ -126,6 +126,29 @@ def test_every_column_of_a_sampled_row_is_of_that_row() -> None:
     assert samples.observations.dtype == np.dtype(np.float32)
 
 
+@pytest.mark.parametrize("prioritisation", [None, Prioritisation()])
+def test_minibatches_that_travel_together_are_drawn_as_if_alone(
+    prioritisation: Prioritisation | None,
+) -> None:
+    alone, together = (
+        ReplayBuffer(64, batch_size=8, minibatches=count, learning_starts=1, prioritisation=prioritisation)
+        for count in (1, 3)
+    )
+    for buffer in (alone, together):
+        buffer.add(rows(0, 40))
+        buffer.update_priorities(Priorities(np.arange(40), np.arange(40), np.arange(40.0)))
+    parts = [sampled(alone) for _ in range(3)]
+    samples = sampled(together)
+    for name in ("indices", "generations", "weights", "observations", "rewards"):
+        expected = np.concatenate([getattr(part, name) for part in parts])
+        np.testing.assert_array_equal(getattr(samples, name), expected, err_msg=name)
+    resumed = ReplayBuffer(
+        64, batch_size=8, minibatches=3, learning_starts=1, prioritisation=prioritisation, seed=0
+    )
+    resumed.load_state(together.state())
+    np.testing.assert_array_equal(sampled(resumed).indices, sampled(together).indices)
+
+
 def test_images_stay_bytes() -> None:
     plain = rows(0, 2)
     images = np.full((2, 3, 4, 4), 7, np.uint8)

@@ -12,8 +12,10 @@ import torch
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from pipeflow.rl.action_values import ActionValueSpec
+from pipeflow.rl.action_values import ActionValueSpec, QNetwork
+from pipeflow.rl.batches import joined
 from pipeflow.rl.learners.dqn import DQNLearner, target_due
+from pipeflow.rl.learners.dqn_gradient import ActionValueGradient
 from pipeflow.rl.replay_batches import Samples
 from pipeflow.rl.schedules import Linear
 from pipeflow.rl.spaces import action_codec, observation_codec
@@ -92,6 +94,50 @@ def test_double_and_plain_targets_differ() -> None:
     plain.load_state(double.state())
     first, second = (learner.update(samples(99)).priorities.priorities for learner in (plain, double))
     assert not np.allclose(first, second)
+
+
+@pytest.mark.parametrize("dueling", [False, True])
+@pytest.mark.parametrize("double", [False, True])
+def test_the_closed_form_learns_what_autograd_does(
+    double: bool, dueling: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = replace(SPEC, dueling=dueling)
+
+    def trained() -> tuple[DQNLearner, list[float]]:
+        learner = DQNLearner(spec, target_every=30, double=double, lr=1e-2, huber=0.5)
+        return learner, [learner.update(samples(seed)).metrics["loss"] for seed in range(10)]
+
+    def nothing(network: QNetwork) -> None:
+        return None
+
+    by_hand, losses = trained()
+    with monkeypatch.context() as patched:
+        patched.setattr(ActionValueGradient, "of", nothing)
+        by_autograd, expected = trained()
+    assert losses == pytest.approx(expected, rel=1e-4)
+    for name, array in by_autograd.weights().parameters.items():
+        found = np.asarray(by_hand.weights().parameters[name], np.float32)
+        np.testing.assert_allclose(found, np.asarray(array, np.float32), rtol=1e-4, atol=1e-5)
+
+
+def test_minibatches_that_came_together_teach_what_they_teach_one_by_one() -> None:
+    one_by_one, together = DQNLearner(SPEC, target_every=25), DQNLearner(SPEC, target_every=25, minibatches=4)
+    parts = [samples(seed, new_env_steps=10 if seed == 3 else 0) for seed in range(4)]
+    reports = [one_by_one.update(part) for part in parts]
+    report = together.update(replace(joined(Samples, parts), new_env_steps=10))
+    for name, array in one_by_one.weights().parameters.items():
+        np.testing.assert_array_equal(array, together.weights().parameters[name])
+    np.testing.assert_array_equal(
+        report.priorities.priorities, np.concatenate([each.priorities.priorities for each in reports])
+    )
+    assert (report.steps, report.lifetime_steps, report.version) == (4 * 32, 10, 1)
+    norms = [each.metrics["grad_norm"] for each in reports]
+    assert report.metrics["grad_norm"] == pytest.approx(sum(norms) / 4)
+
+
+def test_a_sample_that_cannot_be_parted_is_refused() -> None:
+    with pytest.raises(ValueError, match="a sample of 32 rows cannot be parted into 3 minibatches"):
+        DQNLearner(SPEC, minibatches=3).update(samples(0))
 
 
 def test_a_row_of_weight_0_teaches_nothing() -> None:
@@ -269,6 +315,7 @@ def test_a_copy_shares_nothing_with_its_original() -> None:
         ({"tau": 0.0}, "tau must be in"),
         ({"tau": 1.5}, "tau must be in"),
         ({"huber": 0.0}, "huber must be positive"),
+        ({"minibatches": 0}, "minibatches must be"),
     ],
 )
 def test_settings_that_cannot_work_are_refused(settings: dict[str, float], words: str) -> None:
