@@ -40,6 +40,11 @@ def of_shard(found: list[Made], shard: int) -> list[int]:
     return [k for number, k, _ in found if number == shard]
 
 
+def lives_again(made: Made) -> bool:
+    """Whether the first shard has made its fourth item, which it does not before it has failed once."""
+    return made[:2] == (0, 3)
+
+
 def workers(
     folder: Path, fault: Fault, count: int = 2, mortal: tuple[int, ...] = (0,)
 ) -> Actors[MortalWorker]:
@@ -48,16 +53,16 @@ def workers(
 
 @pytest.mark.parametrize("fault", ["killed", "exits"])
 def test_a_worker_whose_process_ends_costs_what_it_had_in_flight(fault: Fault, tmp_path: Path) -> None:
-    plan = workers(tmp_path, fault).restarts(1).produce(MortalWorker.sample) | gather_async(2) | take(40)
-    with plan.run("ray") as run:
+    plan = workers(tmp_path, fault).restarts(1).produce(MortalWorker.sample) | gather_async(2)
+    with plan.until(lives_again).run("ray") as run:
         found = list(run)
         assert run.stats().restarts == 1
         assert 1 <= run.stats().lost <= 2
-    assert len(found) == 40
     first = of_shard(found, 0)
-    assert first[:2] == [0, 1]
-    assert first[2:] == list(range(len(first) - 2))
-    assert of_shard(found, 1) == list(range(40 - len(first)))
+    assert first[:6] == [0, 1, 0, 1, 2, 3]
+    # What was in flight when the stream ended is delivered as well.
+    assert first[6:] == list(range(4, len(first) - 2))
+    assert of_shard(found, 1) == list(range(len(found) - len(first)))
 
 
 def test_a_worker_without_restarts_ends_the_run_by_name_within_seconds(tmp_path: Path) -> None:
@@ -80,12 +85,12 @@ def test_an_environment_that_raises_ends_the_run_with_its_error(tmp_path: Path) 
 
 def test_an_environment_that_raises_is_started_again_where_that_is_wanted(tmp_path: Path) -> None:
     group = workers(tmp_path, "raises").restarts(1).on_error("restart")
-    with (group.produce(MortalWorker.sample) | gather_async() | take(30)).run("ray") as run:
+    with (group.produce(MortalWorker.sample) | gather_async()).until(lives_again).run("ray") as run:
         found = list(run)
         assert (run.stats().restarts, run.stats().lost) == (1, 1)
     first = of_shard(found, 0)
     assert first == [0, 1, *range(len(first) - 2)]
-    assert of_shard(found, 1) == list(range(30 - len(first)))
+    assert of_shard(found, 1) == list(range(len(found) - len(first)))
 
 
 @pytest.mark.parametrize("fault", ["raises", "killed"])
