@@ -207,7 +207,8 @@ class ReplayBuffer:
         pairs = [(getattr(self._ring, name), getattr(rows, name)[rows.steps - count :]) for name in _COLUMNS]
         for kept, given in ((self._generations, generations), *pairs):
             kept[first : first + straight] = given[:straight]
-            kept[: count - straight] = given[straight:]
+            if straight < count:
+                kept[: count - straight] = given[straight:]
 
     def _new_sampler(self) -> PrioritisedSampler | None:
         settings = self._prioritisation
