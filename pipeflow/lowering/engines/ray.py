@@ -171,7 +171,7 @@ class Ray(Engine):
             ready, late = self._watched(by_ref, timeout, needed)
         else:
             ready = self._ready(refs, timeout, needed)
-        finished = [by_ref[ref] for ref in ready]
+        finished = _in_order(by_ref, ready)
         try:
             answers = ray.get([call.answer for call in finished])
         except ray.exceptions.RayError:  # of one of them; each is asked which
@@ -391,6 +391,17 @@ def _settled(call: _RemoteCall) -> Sequence[Call]:
 def _finished(refs: Sequence[ray.ObjectRef[Any]]) -> list[ray.ObjectRef[Any]]:
     """Which are finished, without waiting."""
     return ray.wait(list(refs), num_returns=len(refs), timeout=0)[0] if refs else []
+
+
+def _in_order(
+    by_ref: Mapping[ray.ObjectRef[Any], _RemoteCall], ready: Sequence[ray.ObjectRef[Any]]
+) -> list[_RemoteCall]:
+    """The calls that are ready, and those that their actors ran before: their answers are on the way at most."""
+    if len(ready) == len(by_ref):
+        return list(by_ref.values())
+    found, calls = set(ready), list(by_ref.items())
+    last = {call.actor: place for place, (ref, call) in enumerate(calls) if ref in found}
+    return [call for place, (_, call) in enumerate(calls) if place <= last.get(call.actor, -1)]
 
 
 def _flat(groups: Sequence[Sequence[Call]]) -> Sequence[Call]:
