@@ -12,7 +12,7 @@ import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import ray
 from ray import cloudpickle
@@ -162,16 +162,15 @@ class Ray(Engine):
     @override
     def wait(self, calls: Sequence[Call], timeout: float | None, needed: int = 1) -> Sequence[Call]:
         # Of calls that travel together the first stands for all.
-        by_ref: dict[ray.ObjectRef[Any], _RemoteCall] = {}
+        by_ref: _ByRef = {}
         for call in calls:
             assert isinstance(call, _RemoteCall)
             by_ref.setdefault(call.answer, call)
-        refs, late = list(by_ref), list[Call]()
+        late: Sequence[Call] = ()
         if self._watch.active:
-            ready, late = self._watched(by_ref, timeout, needed)
+            finished, late = self._watched(by_ref, timeout, needed)
         else:
-            ready = self._ready(refs, timeout, needed)
-        finished = _in_order(by_ref, ready)
+            finished = self._ready(by_ref, timeout, needed)
         try:
             answers = ray.get([call.answer for call in finished])
         except ray.exceptions.RayError:  # of one of them; each is asked which
@@ -182,16 +181,16 @@ class Ray(Engine):
         ]
 
     def _watched(
-        self, by_ref: dict[ray.ObjectRef[Any], _RemoteCall], timeout: float | None, needed: int
-    ) -> tuple[list[ray.ObjectRef[Any]], list[Call]]:
+        self, by_ref: _ByRef, timeout: float | None, needed: int
+    ) -> tuple[list[_RemoteCall], list[Call]]:
         """As `_ready`, and the calls that were ended for taking too long. Fails if an actor does not come up."""
-        refs, late = list(by_ref), list[Call]()
+        late: list[Call] = []
         end = math.inf if timeout is None else time.perf_counter() + timeout
         while True:
             left = max(end - time.perf_counter(), 0.0)
-            ready = self._ready(refs, min(self._watch.rest, left) if left else 0, needed)
-            for ref in ready:
-                self._watch.answered(by_ref[ref].actor, ref)
+            ready = self._ready(by_ref, min(self._watch.rest, left) if left else 0, needed)
+            for call in ready:
+                self._watch.answered(call.actor, call.answer)
             for actor, ref, limit in self._watch.look():
                 if ref in by_ref:
                     self.kill(actor)
@@ -202,10 +201,14 @@ class Ray(Engine):
             if ready or late or time.perf_counter() >= end:
                 return ready, late
 
-    def _ready(
+    def _ready(self, by_ref: _ByRef, timeout: float | None, needed: int) -> list[_RemoteCall]:
+        """Those that are finished, in the order given; it blocks until there is one, or for the timeout."""
+        return _with_earlier(by_ref, self._answers(list(by_ref), timeout, needed))
+
+    def _answers(
         self, refs: list[ray.ObjectRef[Any]], timeout: float | None, needed: int
     ) -> list[ray.ObjectRef[Any]]:
-        """Those that are finished, in the order given; it blocks until there is one, or for the timeout."""
+        """Those that are here, or at least one of them once it is, or none after the timeout."""
         ready: list[ray.ObjectRef[Any]] = []
         if timeout == 0 or self._late:
             ready, _ = ray.wait(refs, num_returns=len(refs), timeout=0)
@@ -361,6 +364,10 @@ class _RemoteHost(Host):
         return (_encoded(reply), item) if reply.apart else [*_encoded(reply), item]
 
 
+# Outstanding calls by their answers, in the order of submission.
+_ByRef: TypeAlias = dict[ray.ObjectRef[Any], _RemoteCall]
+
+
 def _encoded(reply: Reply) -> list[Any]:
     tallies = [value for tally in reply.tallies for value in (tally.taken, tally.made, tally.busy)]
     return [reply.status.value, reply.more, reply.order, tallies, reply.failure]
@@ -393,15 +400,23 @@ def _finished(refs: Sequence[ray.ObjectRef[Any]]) -> list[ray.ObjectRef[Any]]:
     return ray.wait(list(refs), num_returns=len(refs), timeout=0)[0] if refs else []
 
 
-def _in_order(
-    by_ref: Mapping[ray.ObjectRef[Any], _RemoteCall], ready: Sequence[ray.ObjectRef[Any]]
-) -> list[_RemoteCall]:
-    """The calls that are ready, and those that their actors ran before: their answers are on the way at most."""
+def _with_earlier(by_ref: _ByRef, ready: Sequence[ray.ObjectRef[Any]]) -> list[_RemoteCall]:
+    """The calls that are ready, and those that their actors ran before them, whose answers are on their way.
+
+    A call that was given what is lost is ready though its actor has not run the calls before it: these come later.
+    """
     if len(ready) == len(by_ref):
         return list(by_ref.values())
-    found, calls = set(ready), list(by_ref.items())
-    last = {call.actor: place for place, (ref, call) in enumerate(calls) if ref in found}
-    return [call for place, (_, call) in enumerate(calls) if place <= last.get(call.actor, -1)]
+    found, places = set(ready), list(by_ref.items())
+    last = {call.actor: place for place, (ref, call) in enumerate(places) if ref in found}
+    earlier = [
+        ref
+        for place, (ref, call) in enumerate(places)
+        if place < last.get(call.actor, -1) and ref not in found
+    ]
+    if earlier:
+        found.update(ray.wait(earlier, num_returns=len(earlier), timeout=_PATIENCE_SECONDS)[0])
+    return [call for ref, call in places if ref in found]
 
 
 def _flat(groups: Sequence[Sequence[Call]]) -> Sequence[Call]:

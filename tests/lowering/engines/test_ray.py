@@ -145,6 +145,28 @@ def test_of_calls_that_come_back_together_only_those_of_dead_actors_are_lost(
     ]
 
 
+@pytest.mark.parametrize(("on_their_way", "reported"), [(["a"], ["a", "b"]), ([], ["b"])])
+def test_a_call_is_reported_with_those_that_its_actor_ran_before_and_not_with_what_it_did_not(
+    on_their_way: list[str], reported: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Law 9. Answers may be seen in another order than that in which the actor gave them."""
+    asked: list[list[str]] = []
+
+    def wait(refs: list[str], **_: object) -> tuple[list[str], list[str]]:
+        asked.append(list(refs))
+        return (["b"], []) if len(asked) == 1 else (on_their_way, [])
+
+    monkeypatch.setattr(ray, "wait", wait)
+    monkeypatch.setattr(ray, "get", lambda refs: [[*_encoded(Reply(Status.EMPTY)), None] for _ in refs])
+    actor, other = _RemoteActor("actor", None), _RemoteActor("other", None)
+    calls = {
+        name: _RemoteCall(whose, _RemoteHandle("here"), name)  # type: ignore[arg-type]
+        for name, whose in {"a": actor, "elsewhere": other, "b": actor, "later": actor}.items()
+    }
+    assert Ray().wait(list(calls.values()), None) == [calls[name] for name in reported]
+    assert asked == [["a", "elsewhere", "b", "later"], ["a"]]
+
+
 def test_actors_get_what_they_reserve_and_the_index_in_their_group(ray_runtime: None) -> None:
     """Here a part of a core each; the default reserves nothing while it runs."""
     workers = actors(Counter, 2, limit=1).resources(cpus=0.25)
