@@ -12,19 +12,17 @@ from __future__ import annotations
 
 import sys
 import time
-from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 
 import torch
 from stable_baselines3 import DQN
-from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.env_util import make_vec_env
-from typing_extensions import override
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks.harness import Case, Contestant, Json, Result, Target, measure, options, show, write
+from benchmarks.curves import curve_of, sb3_curve_of
+from benchmarks.harness import Case, Contestant, Json, Result, Target, measure, options, show, thinned, write
 from pipeflow.algorithms.dqn import DQNConfig, dqn
 from pipeflow.rl.replay_batches import TDReport
 
@@ -32,6 +30,7 @@ PIPEFLOW, SB3 = "pipeflow", "Stable-Baselines3"
 STEPS_PER_UPDATE = 10
 SEEDS = (1, 2, 3)
 CURVE_STEPS = 50_000
+POINTS = 50  # of a curve
 SECONDS = 4.0  # that a contestant works for, about
 
 
@@ -86,52 +85,6 @@ def sb3(config: DQNConfig) -> Contestant:
     return measured
 
 
-def our_curve(config: DQNConfig) -> list[Json]:
-    """Pairs of steps and the mean return of the latest 100 episodes."""
-    latest: deque[float] = deque(maxlen=100)
-    curve: list[Json] = []
-    with dqn(config).run("inline") as run:
-        for report in run:
-            latest.extend(report.episodes.returns.tolist())
-            if report.episodes.count:
-                curve.append([report.lifetime_steps, round(sum(latest) / len(latest), 1)])
-            if report.lifetime_steps >= CURVE_STEPS:
-                break
-    return curve
-
-
-class Curve(BaseCallback):
-    """What `our_curve` is, of a model of Stable-Baselines3."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.points: list[Json] = []
-
-    @override
-    def _on_step(self) -> bool:
-        return True
-
-    @override
-    def _on_rollout_end(self) -> None:
-        episodes = self.model.ep_info_buffer
-        if episodes:
-            mean = sum(float(episode["r"]) for episode in episodes) / len(episodes)
-            self.points.append([self.num_timesteps, round(mean, 1)])
-
-
-def sb3_curve(config: DQNConfig) -> list[Json]:
-    """What `our_curve` is, of Stable-Baselines3."""
-    curve = Curve()
-    sb3_model(config).learn(CURVE_STEPS, callback=curve)
-    return curve.points
-
-
-def thinned(curve: list[Json], points: int = 50) -> list[Json]:
-    """At most so many points, the last among them."""
-    stride = max(1, -(-len(curve) // points))
-    return curve[::-stride][::-1]
-
-
 def main() -> None:
     """Measure, show and store."""
     chosen = options(__doc__)
@@ -150,8 +103,8 @@ def main() -> None:
     details: dict[str, Json] = {}
     if not chosen.quick:
         curves: dict[str, Json] = {
-            PIPEFLOW: [thinned(our_curve(work(8, seed))) for seed in SEEDS],
-            SB3: [thinned(sb3_curve(work(8, seed))) for seed in SEEDS],
+            PIPEFLOW: [thinned(curve_of(dqn(work(8, seed)), CURVE_STEPS), POINTS) for seed in SEEDS],
+            SB3: [thinned(sb3_curve_of(sb3_model(work(8, seed)), CURVE_STEPS), POINTS) for seed in SEEDS],
         }
         details["curves of steps and mean return of 100 episodes, by seed"] = curves
     result = Result("dqn_cartpole", cases, targets, details)

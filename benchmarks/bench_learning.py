@@ -26,12 +26,14 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from benchmarks.harness import thinned
 from benchmarks.learning_cases import CASES, SEEDS, Case
 from pipeflow.algorithms.catalogue import entry_of
 from pipeflow.cli.goal import EPISODES, Goal
 from pipeflow.cli.learners import Learners
 from pipeflow.cli.recording import Recorder
 
+POINTS = 150  # of a curve
 RESULTS = Path(__file__).parent / "results" / "learning.json"
 README = Path(__file__).parents[1] / "README.md"
 DOCUMENT = Path(__file__).parents[1] / "docs" / "results.md"
@@ -86,14 +88,13 @@ def train(case: Case, seed: int) -> Outcome:
     else:
         evaluation = algorithm.play(config, weights, EPISODES, seed).mean_return
     return Outcome(
-        seed, *_thinned(steps, returns), round(evaluation, 2), seconds=round(seconds, 1), trained=trained
+        seed,
+        thinned(steps, POINTS),
+        thinned(returns, POINTS),
+        round(evaluation, 2),
+        seconds=round(seconds, 1),
+        trained=trained,
     )
-
-
-def _thinned(steps: list[int], returns: list[float], points: int = 150) -> tuple[list[int], list[float]]:
-    """At most so many points of a curve, the last among them."""
-    stride = max(1, -(-len(steps) // points))
-    return steps[::-stride][::-1], returns[::-stride][::-1]
 
 
 def draw(results: dict[str, list[Outcome]]) -> None:

@@ -12,21 +12,32 @@ from __future__ import annotations
 import logging
 import sys
 import time
-from collections import deque
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import ray
 import torch
 from stable_baselines3 import PPO
-from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.env_util import make_vec_env
-from typing_extensions import override
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks.harness import Case, Contestant, Json, Result, Target, measure, options, show, subject, write
+from benchmarks.curves import curve_of, sb3_curve_of
+from benchmarks.harness import (
+    Case,
+    Contestant,
+    Json,
+    Result,
+    Target,
+    measure,
+    options,
+    show,
+    subject,
+    thinned,
+    write,
+)
 from benchmarks.peers.environments import python_of
 from pipeflow.algorithms.ppo import PPOConfig, ppo
 from pipeflow.rl.batches import Report
@@ -37,6 +48,7 @@ WIDE = (64, 256, 1024)
 WIDE_STEPS = 16
 SEEDS = (1, 2, 3)
 CURVE_STEPS = 100_000
+POINTS = 50  # of a curve
 SECONDS = 4.0  # that a contestant works for, about
 
 
@@ -95,51 +107,6 @@ def rllib(runners: int, iterations: int) -> float:
     return subject(python_of("rllib"), "peers/rllib_ppo.py", str(runners), str(iterations))["rate"]
 
 
-def our_curve(seed: int) -> list[Json]:
-    """Pairs of steps and the mean return of the latest 100 episodes, after every update."""
-    latest: deque[float] = deque(maxlen=100)
-    curve: list[Json] = []
-    with ppo(PPOConfig(workers=1, epochs=4, lr=2.5e-4, seed=seed)).run("inline") as run:
-        for report in run:
-            latest.extend(report.episodes.returns.tolist())
-            if latest:
-                curve.append([report.lifetime_steps, round(sum(latest) / len(latest), 1)])
-            if report.lifetime_steps >= CURVE_STEPS:
-                break
-    return curve
-
-
-class Curve(BaseCallback):
-    """What `our_curve` is, of a model of Stable-Baselines3."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.points: list[Json] = []
-
-    @override
-    def _on_step(self) -> bool:
-        return True
-
-    @override
-    def _on_rollout_end(self) -> None:
-        episodes = self.model.ep_info_buffer
-        if episodes:
-            mean = sum(float(episode["r"]) for episode in episodes) / len(episodes)
-            self.points.append([self.num_timesteps, round(mean, 1)])
-
-
-def sb3_curve(seed: int) -> list[Json]:
-    curve = Curve()
-    sb3_model(PPOConfig(workers=1, epochs=4, lr=2.5e-4, seed=seed)).learn(CURVE_STEPS, callback=curve)
-    return curve.points
-
-
-def thinned(curve: list[Json], points: int = 50) -> list[Json]:
-    """At most so many points, the last among them."""
-    stride = max(1, -(-len(curve) // points))
-    return curve[::-stride][::-1]
-
-
 def main() -> None:
     chosen = options(__doc__)
     torch.set_num_threads(1)
@@ -172,8 +139,13 @@ def main() -> None:
     targets: list[Target] = []
     if not chosen.quick:
         curves: dict[str, Json] = {
-            PIPEFLOW: [thinned(our_curve(seed)) for seed in SEEDS],
-            SB3: [thinned(sb3_curve(seed)) for seed in SEEDS],
+            PIPEFLOW: [
+                thinned(curve_of(ppo(replace(WORK, seed=seed)), CURVE_STEPS), POINTS) for seed in SEEDS
+            ],
+            SB3: [
+                thinned(sb3_curve_of(sb3_model(replace(WORK, seed=seed)), CURVE_STEPS), POINTS)
+                for seed in SEEDS
+            ],
         }
         details["curves of steps and mean return of 100 episodes, by seed"] = curves
         targets.append(

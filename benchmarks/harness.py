@@ -19,13 +19,15 @@ from datetime import date
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from statistics import median
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, TypeVar
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
 VERSIONS = ("pipeflow", "numpy", "torch", "ray", "gymnasium", "stable-baselines3")
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+T = TypeVar("T")
+
 Contestant: TypeAlias = Callable[[], float]
 
 
@@ -200,6 +202,12 @@ def read(path: Path) -> Result:
         ],
         details=stored["details"],
     )
+
+
+def thinned(curve: list[T], points: int) -> list[T]:
+    """At most so many points of a curve, the last among them."""
+    stride = max(1, -(-len(curve) // points))
+    return curve[::-stride][::-1]
 
 
 def significant(figure: float, digits: int = 4) -> float:

@@ -18,6 +18,7 @@ from benchmarks.harness import (
     read,
     significant,
     subject,
+    thinned,
     write,
 )
 
@@ -102,3 +103,10 @@ def test_figures_keep_four_digits(figure: float, shown: float) -> None:
 def test_a_quick_look_is_an_option() -> None:
     assert options("what it does", ["--quick"]).quick
     assert not options("what it does", []).quick
+
+
+@pytest.mark.parametrize(
+    ("length", "points", "kept"), [(3, 5, [0, 1, 2]), (6, 3, [1, 3, 5]), (7, 3, [0, 3, 6])]
+)
+def test_a_curve_is_thinned_to_its_last_point(length: int, points: int, kept: list[int]) -> None:
+    assert thinned(list(range(length)), points) == kept
