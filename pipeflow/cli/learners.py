@@ -11,7 +11,8 @@ from typing import Any, cast
 from pipeflow.dsl import Actors, Stream, groups_with
 from pipeflow.lowering.run import Run
 from pipeflow.rl.batches import Report, Weights
-from pipeflow.rl.learners.learner import Learner, StateValue
+from pipeflow.rl.learners.learner import Learner
+from pipeflow.rl.saved_state import StateValue
 
 # `Any`: learners of whatever network.
 AnyLearner = Learner[Any]

@@ -45,16 +45,16 @@ class LSTMCell:
     def __call__(self, x: Float32Array, state: Float32Array) -> tuple[Float32Array, Float32Array]:
         """What is remembered after x [N, in]: (hidden [N, H], state [N, 2H])."""
         size = len(self.recurrent.weight)
-        gates = _affine(self.inputs, x)
-        gates += _affine(self.recurrent, state[:, :size])
+        gates = affine(self.inputs, x)
+        gates += affine(self.recurrent, state[:, :size])
         candidate = np.tanh(gates[:, 2 * size : 3 * size])
         _sigmoid_in_place(gates)
         following = np.empty_like(state)
-        hidden, cell = following[:, :size], following[:, size:]
+        remembered, cell = following[:, :size], following[:, size:]
         np.multiply(gates[:, size : 2 * size], state[:, size:], out=cell)
         cell += gates[:, :size] * candidate
-        np.multiply(gates[:, 3 * size :], np.tanh(cell), out=hidden)
-        return hidden, following
+        np.multiply(gates[:, 3 * size :], np.tanh(cell), out=remembered)
+        return remembered, following
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +72,7 @@ class GRUCell:
     def __call__(self, x: Float32Array, state: Float32Array) -> tuple[Float32Array, Float32Array]:
         """What is remembered after x [N, in]: (hidden [N, H], state [N, H])."""
         size = len(self.recurrent.weight)
-        from_input, from_state = _affine(self.inputs, x), _affine(self.recurrent, state)
+        from_input, from_state = affine(self.inputs, x), affine(self.recurrent, state)
         gates = from_input[:, : 2 * size] + from_state[:, : 2 * size]
         _sigmoid_in_place(gates)
         reset, keep = gates[:, :size], gates[:, size:]
@@ -101,29 +101,23 @@ class Perceptron:
         self, observations: Float32Array, state: Float32Array
     ) -> tuple[Float32Array, Float32Array, Float32Array]:
         """What the heads give for observations [N, D]: (policy outputs [N, P], values [N], state [N, S])."""
-        policy_features = self._hidden(self.policy_layers, observations)
+        policy_features = hidden(self.policy_layers, self.activation, observations)
         if self.memory is not None:
             policy_features, state = self.memory(policy_features, state)
         if self.value_layers is None:
             value_features = policy_features
         else:
-            value_features = self._hidden(self.value_layers, observations)
-        outputs = _affine(self.policy_head, policy_features)
-        return outputs, _affine(self.value_head, value_features)[:, 0], state
+            value_features = hidden(self.value_layers, self.activation, observations)
+        outputs = affine(self.policy_head, policy_features)
+        return outputs, affine(self.value_head, value_features)[:, 0], state
 
     def values(self, observations: Float32Array, state: Float32Array) -> Float32Array:
         """Values [N] of observations [N, D]."""
         layers = self.policy_layers if self.value_layers is None else self.value_layers
-        features = self._hidden(layers, observations)
+        features = hidden(layers, self.activation, observations)
         if self.memory is not None:
             features, _ = self.memory(features, state)
-        return _affine(self.value_head, features)[:, 0]
-
-    def _hidden(self, layers: Sequence[Layer], x: Float32Array) -> Float32Array:
-        for layer in layers:
-            x = _affine(layer, x)
-            self.activation(x)
-        return x
+        return affine(self.value_head, features)[:, 0]
 
 
 class CategoricalFragment:
@@ -174,6 +168,23 @@ def _rows_of(layer: Layer, rows: int) -> tuple[Float32Array, Float32Array]:
     """The layer's bias once for every row, and memory of that shape."""
     bias = np.repeat(layer.bias[None], rows, axis=0)
     return bias, np.empty_like(bias)
+
+
+def affine(layer: Layer, x: Float32Array) -> Float32Array:
+    """x [N, in] through a layer: [N, out]."""
+    y: Float32Array = np.dot(x, layer.weight)  # less overhead than the operator @
+    y += layer.bias
+    return y
+
+
+def hidden(
+    layers: Sequence[Layer], activation: Callable[[Float32Array], object], x: Float32Array
+) -> Float32Array:
+    """x [N, in] through hidden layers, with the activation, applied in place, behind each."""
+    for layer in layers:
+        x = affine(layer, x)
+        activation(x)
+    return x
 
 
 def tanh_in_place(x: Float32Array) -> None:
@@ -279,9 +290,3 @@ def _sigmoid_in_place(x: Float32Array) -> None:
     np.tanh(x, out=x)
     x += 1.0
     x *= 0.5
-
-
-def _affine(layer: Layer, x: Float32Array) -> Float32Array:
-    y: Float32Array = np.dot(x, layer.weight)  # less overhead than the operator @
-    y += layer.bias
-    return y

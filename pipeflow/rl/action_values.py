@@ -262,16 +262,8 @@ class _NumpyValues:
 
     def __call__(self, features: acting.Float32Array) -> acting.Float32Array:
         """Q [N, A] of features [N, D], of at most `most_rows` rows."""
-        for layer in self._hidden:
-            features = _affine(layer, features)
-            self._activation(features)
-        values = _affine(self._action_head, features)
+        features = acting.hidden(self._hidden, self._activation, features)
+        values = acting.affine(self._action_head, features)
         if self._value_head is not None:
-            values += _affine(self._value_head, features) - values.mean(axis=1, keepdims=True)
+            values += acting.affine(self._value_head, features) - values.mean(axis=1, keepdims=True)
         return values
-
-
-def _affine(layer: acting.Layer, x: acting.Float32Array) -> acting.Float32Array:
-    y: acting.Float32Array = np.dot(x, layer.weight)  # less overhead than the operator @
-    y += layer.bias
-    return y

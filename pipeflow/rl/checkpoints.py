@@ -16,16 +16,14 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import safetensors.numpy
 from numpy.typing import NDArray
 from safetensors import SafetensorError
 
-if TYPE_CHECKING:
-    # Only the type: reading a checkpoint does not wait for torch.
-    from pipeflow.rl.learners.learner import StateValue
+from pipeflow.rl.saved_state import StateValue
 
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 """What JSON can say."""

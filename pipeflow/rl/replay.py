@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +18,8 @@ from pipeflow.dsl.checks import check_positive
 from pipeflow.rl.episodes import EpisodeStats
 from pipeflow.rl.prioritised import Prioritisation, PrioritisedSampler
 from pipeflow.rl.replay_batches import Priorities, Samples, Stored, Transitions
+from pipeflow.rl.saved_state import StateValue
 from pipeflow.rl.seeding import derive_seed
-
-if TYPE_CHECKING:
-    from pipeflow.rl.learners.learner import StateValue
 
 
 class ReplayBuffer:

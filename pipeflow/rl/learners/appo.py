@@ -25,7 +25,7 @@ from typing_extensions import override
 from pipeflow.dsl.checks import check_positive
 from pipeflow.rl.batches import Report, Trajectories
 from pipeflow.rl.learners.impala import EvaluatedFragment, VTraceSettings
-from pipeflow.rl.learners.learner import Learner, StateValue, StepOutcome, arrays_under
+from pipeflow.rl.learners.learner import Learner, StepOutcome
 from pipeflow.rl.learners.ppo import run_epochs
 from pipeflow.rl.losses import (
     approx_kl,
@@ -36,6 +36,7 @@ from pipeflow.rl.losses import (
 )
 from pipeflow.rl.modules import to_tensor
 from pipeflow.rl.policies import PolicySpec
+from pipeflow.rl.saved_state import StateValue, arrays_under
 from pipeflow.rl.schedules import Schedule
 from pipeflow.rl.seeding import derive_seed
 from pipeflow.rl.threads import torch_threads

@@ -21,9 +21,10 @@ from typing_extensions import override
 from pipeflow.dsl.checks import check_positive
 from pipeflow.rl.action_values import ActionValueSpec, QNetwork
 from pipeflow.rl.learners.dqn_gradient import ActionValueGradient
-from pipeflow.rl.learners.learner import Learner, StateValue, StepOutcome, arrays_under, flatten_parameters
+from pipeflow.rl.learners.learner import Learner, StepOutcome, flatten_parameters
 from pipeflow.rl.modules import to_tensor
 from pipeflow.rl.replay_batches import Priorities, Samples, TDReport
+from pipeflow.rl.saved_state import StateValue, arrays_under
 from pipeflow.rl.schedules import Schedule
 from pipeflow.rl.threads import torch_threads
 

@@ -5,8 +5,9 @@ Apart from `ppo`, which goes over them, and from its loss, which reads one minib
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 import numpy as np
 import torch
@@ -47,7 +48,8 @@ class Rows:
             # One gather for the epoch: its minibatches are views.
             whole = self.take(torch.randperm(len(self.advantages), generator=generator), None)
             for start in range(0, len(whole.advantages), minibatch_size):
-                yield whole._between(start, start + minibatch_size)
+                part = slice(start, start + minibatch_size)
+                yield whole._each(itemgetter(part), None)
             return
         order = torch.randperm(len(self.sequences.lengths), generator=generator).numpy()
         for chosen in split_by_rows(order, self.sequences.lengths, minibatch_size):
@@ -56,25 +58,17 @@ class Rows:
 
     def take(self, indices: Tensor, sequences: Sequences | None) -> Rows:
         indices = indices.to(self.advantages.device)
-        return Rows(
-            self.observations.index_select(0, indices),
-            self.actions.index_select(0, indices),
-            self.log_probs.index_select(0, indices),
-            self.values.index_select(0, indices),
-            self.advantages.index_select(0, indices),
-            self.value_targets.index_select(0, indices),
-            sequences,
-        )
+        return self._each(lambda column: column.index_select(0, indices), sequences)
 
-    def _between(self, start: int, stop: int) -> Rows:
+    def _each(self, selected: Callable[[Tensor], Tensor], sequences: Sequences | None) -> Rows:
         return Rows(
-            self.observations[start:stop],
-            self.actions[start:stop],
-            self.log_probs[start:stop],
-            self.values[start:stop],
-            self.advantages[start:stop],
-            self.value_targets[start:stop],
-            None,
+            selected(self.observations),
+            selected(self.actions),
+            selected(self.log_probs),
+            selected(self.values),
+            selected(self.advantages),
+            selected(self.value_targets),
+            sequences,
         )
 
 
