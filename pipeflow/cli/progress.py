@@ -93,7 +93,7 @@ class LiveDisplay:
         self._task = self._bar.add_task("", total=steps)
         self._live = Live(self._bar, console=console, refresh_per_second=4)
         with _unless_gone():
-            self._live.start()
+            self._live.start(refresh=True)  # the bar is there before the first report
 
     def record(self, record: Record, /) -> None:
         """Show this report's figures with the next refresh."""

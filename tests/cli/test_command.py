@@ -190,7 +190,7 @@ def test_on_a_terminal_the_progress_is_drawn_in_place() -> None:
     os.close(ours)
     assert process.wait(timeout=60) == 0
     text = output.decode()
-    assert "\x1b[1A" in text  # the cursor goes up, to draw the next state over the last
+    assert "\x1b[2K" in text  # the line of the first state is erased, to draw the next one over it
     plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text)
     for shown in (
         "training ppo on CartPole-v1",
