@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from pipeflow.algorithms.catalogue import Configuration
-from pipeflow.rl.checkpoints import Json
+from pipeflow.state.values import Json
 
-C = TypeVar("C", bound=Configuration)
+C = TypeVar("C")
 
 
 def to_json(config: Configuration) -> dict[str, Json]:
@@ -27,7 +27,8 @@ def to_json(config: Configuration) -> dict[str, Json]:
 
 
 def from_json(kind: type[C], values: Mapping[str, Json]) -> C:
-    """The configuration of class `kind` that `to_json` gave `values` for; fields not in it have their defaults.
+    """The configuration, or other dataclass, of class `kind` that `to_json` gave `values` for; fields not in it
+    have their defaults.
 
     Raises ValueError if a field is unknown or a value does not fit its field.
     """

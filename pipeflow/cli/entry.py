@@ -21,6 +21,7 @@ Distributed reinforcement learning as typed dataflow.
 
 commands:
   train ALGORITHM   train; the run's folder gets checkpoints, curves and the plan's picture
+  train --resume RUN  go on with a run from its newest checkpoint
   eval PATH         play greedy episodes with the policy of a run, or of a checkpoint
   graph ALGORITHM   print an algorithm's plan, as text or as a Mermaid flowchart
   list              the algorithms, with one line each
@@ -137,6 +138,11 @@ def _with_algorithm(command: str, words: list[str]) -> int:
         print(f"usage: pipeflow {command} ALGORITHM ...\n\nalgorithms: {names}\n")
         print(f"pipeflow {command} ALGORITHM --help lists the flags")
         return 0
+    if command == "train" and any(word.partition("=")[0] == "--resume" for word in words[:1]):
+        with deferred():
+            from pipeflow.cli.train import train
+
+        return train(None, words)
     if not words or words[0].startswith("-"):
         raise UsageError(
             f"{command} needs an algorithm first, as in pipeflow {command} ppo; there are: {names}"

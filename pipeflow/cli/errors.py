@@ -9,7 +9,7 @@ from __future__ import annotations
 import traceback
 from dataclasses import dataclass
 
-from pipeflow.dsl import EngineError, RunError, StageError
+from pipeflow.dsl import CheckpointError, EngineError, RunError, StageError
 
 USAGE = 2
 FAILURE = 1
@@ -31,7 +31,6 @@ class Explanation:
 def explain(error: Exception) -> Explanation:
     """How the command line puts an exception that ended it."""
     # Imported when something is wrong: gymnasium takes longer than a command needs to start.
-    from pipeflow.rl.checkpoints import CheckpointError
     from pipeflow.rl.single_environments import BadEnvironment, UnknownEnvironment
 
     match error:

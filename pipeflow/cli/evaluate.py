@@ -16,13 +16,8 @@ from pipeflow.cli.configuration import from_json
 from pipeflow.cli.flags import parse
 from pipeflow.cli.learners import Learners
 from pipeflow.cli.plans import build_plan
-from pipeflow.cli.recording import CHECKPOINTS
-from pipeflow.rl.checkpoints import (
-    CheckpointError,
-    checkpoints_in,
-    is_checkpoint,
-    load_checkpoint,
-)
+from pipeflow.cli.resumption import newest_checkpoint, trained
+from pipeflow.dsl import CheckpointError
 
 
 @dataclass(frozen=True)
@@ -50,37 +45,21 @@ def evaluate_checkpoint(words: Sequence[str]) -> int:
     """
     options = parse(EvalOptions, words, "pipeflow eval", "Play greedy episodes with a checkpoint's policy.")
     path = newest_checkpoint(options.path)
-    checkpoint = load_checkpoint(path)
+    saved = trained(path)
     try:
-        algorithm = entry_of(checkpoint.algorithm).load()
-        config = from_json(algorithm.configuration, checkpoint.config)
+        algorithm = entry_of(saved.algorithm).load()
+        config = from_json(algorithm.configuration, saved.config)
     except ValueError as error:
         raise CheckpointError(f"{path} is of no use here: {error}") from error
     try:
-        weights = Learners(build_plan(algorithm, config)).loaded(checkpoint.state)
+        weights = Learners(build_plan(algorithm, config)).loaded(saved.checkpoint)
     except ValueError as error:
         raise CheckpointError(f"{path} does not fit its own configuration: {error}") from error
     stats = algorithm.play(config, weights, options.episodes, options.seed)
-    steps = max(one for name, one in checkpoint.state.items() if name.endswith("lifetime_steps"))
-    print(f"{config.env.name}, {options.episodes} greedy episodes with {path} ({steps:,} steps)")
+    print(f"{config.env.name}, {options.episodes} greedy episodes with {path} ({saved.steps:,} steps)")
     low, high = stats.returns.min(), stats.returns.max()
     print(
         f"return  mean {stats.mean_return:.2f}  std {stats.returns.std():.2f}  min {low:.2f}  max {high:.2f}"
     )
     print(f"length  mean {stats.mean_length:.2f}")
     return 0
-
-
-def newest_checkpoint(path: Path) -> Path:
-    """The checkpoint's folder that a user means: `path` itself, its file, or the newest of the run at `path`.
-
-    Raises CheckpointError if there is none.
-    """
-    folder = path.parent if path.is_file() else path
-    if is_checkpoint(folder):
-        return folder
-    found = checkpoints_in(path / CHECKPOINTS) or checkpoints_in(path)
-    if not found:
-        what = "has no checkpoint in it" if path.exists() else "does not exist"
-        raise CheckpointError(f"{path} {what}; give the folder of a run, or of one of its checkpoints")
-    return found[-1]

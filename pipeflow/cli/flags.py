@@ -36,17 +36,25 @@ def parse(options: type[Options], words: Sequence[str], program: str, descriptio
 
 
 def parse_with_configuration(
-    options: type[Options], configuration: type[C], words: Sequence[str], program: str, description: str
+    options: type[Options],
+    configuration: type[C],
+    words: Sequence[str],
+    program: str,
+    description: str,
+    defaults: tuple[Options, C] | None = None,
 ) -> tuple[Options, C]:
-    """As `parse`, with the fields of an algorithm's configuration among the flags, without a prefix."""
+    """As `parse`, with the fields of an algorithm's configuration among the flags, without a prefix.
+
+    defaults: of what no flag is given for; None takes those of the dataclasses.
+    """
     # The names become the headings of the help.
     both = make_dataclass("Arguments", [("command", options), ("algorithm", configuration)])
-    parsed = _parse(both, words, program, description)
+    parsed = _parse(both, words, program, description, None if defaults is None else both(*defaults))
     return parsed.command, parsed.algorithm
 
 
 # `Any`: the class is put together at run time.
-def _parse(kind: type[Any], words: Sequence[str], program: str, description: str) -> Any:
+def _parse(kind: type[Any], words: Sequence[str], program: str, description: str, default: Any = None) -> Any:
     call = partial(
         tyro.cli,
         kind,
@@ -55,6 +63,7 @@ def _parse(kind: type[Any], words: Sequence[str], program: str, description: str
         args=list(words),
         config=(tyro.conf.OmitArgPrefixes,),
         registry=_registry(),
+        **({} if default is None else {"default": default}),
     )
     if {"-h", "--help"} & set(words):
         return call()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from pipeflow.cli.recording import Record
 from pipeflow.rl.batches import Weights
 from pipeflow.rl.episodes import EpisodeStats
 from pipeflow.rl.seeding import derive_seed
+from pipeflow.state.values import Json
 
 EPISODES = 20
 
@@ -44,6 +46,26 @@ class Goal:
         self._seed = seed
         self._latest: deque[float] = deque(maxlen=EPISODES)
         self._evaluated_at: int | None = None
+        self._evaluation_steps = 0
+
+    def state(self) -> dict[str, Json]:
+        """What the next decisions depend on, for a checkpoint."""
+        return {
+            "evaluated_at": self._evaluated_at,
+            "evaluation_steps": self._evaluation_steps,
+            "latest": list(self._latest),
+        }
+
+    # `Any`: what `state` gave, which a file may have held since.
+    def load_state(self, state: Any) -> None:
+        """Decide on where the goal stood that gave this state.
+
+        Raises ValueError, TypeError or LookupError if it is none.
+        """
+        evaluated_at = state["evaluated_at"]
+        self._evaluated_at = None if evaluated_at is None else int(evaluated_at)
+        self._evaluation_steps = int(state["evaluation_steps"])
+        self._latest.extend(float(one) for one in state["latest"])
 
     @property
     def reached(self) -> bool:
@@ -57,7 +79,7 @@ class Goal:
         since = record.report.lifetime_steps - (self._evaluated_at or 0)
         if last or (promising and self._evaluated_at is None):
             return True
-        cost = 0 if self.evaluation is None else int(self.evaluation.lengths.sum())
+        cost = self._evaluation_steps
         return since >= (
             max(_PROMISING_STEPS, cost) if promising else max(_ROUTINE_STEPS, _ROUTINE_SHARE * cost)
         )
@@ -67,4 +89,5 @@ class Goal:
         self._evaluated_at = steps
         seed = derive_seed(self._seed, "goal", *(one.version for one in weights))
         self.evaluation = self._play(weights, EPISODES, seed)
+        self._evaluation_steps = int(self.evaluation.lengths.sum())
         return self.evaluation

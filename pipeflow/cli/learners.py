@@ -1,18 +1,20 @@
-"""What a run trains: the learners of its plan, their weights, and their states as one checkpoint holds them.
+"""What a run trains: the learners of its plan, and their weights, of a run or of a checkpoint.
 
 Apart from the commands, of which training asks running learners, and evaluation makes learners of what was saved.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, cast
 
 from pipeflow.dsl import Actors, Stream, groups_with
+from pipeflow.dsl.trees import group_names, groups_of
+from pipeflow.lowering.checkpoint import Checkpoint
 from pipeflow.lowering.run import Run
 from pipeflow.rl.batches import Report, Weights
 from pipeflow.rl.learners.learner import Learner
-from pipeflow.rl.saved_state import StateValue
+from pipeflow.state.values import StateValue
 
 # `Any`: learners of whatever network.
 AnyLearner = Learner[Any]
@@ -26,6 +28,8 @@ class Learners:
 
     def __init__(self, plan: Stream[Report]) -> None:
         self._groups: tuple[Actors[AnyLearner], ...] = groups_with(plan, Learner)
+        names = group_names(plan.node)
+        self._names = {group: names[id(group)] for group in groups_of(plan.node)}
         if not self._groups:
             raise ValueError("the plan has no learner, so there is nothing to save or to evaluate")
 
@@ -33,28 +37,23 @@ class Learners:
         """The weights of each, now."""
         return [run.ask(group, Learner.weights)[0] for group in self._groups]
 
-    def state(self, run: Run[Report]) -> dict[str, StateValue]:
-        """All that the next updates depend on; under the groups' names where there are several."""
-        states = [run.ask(group, Learner.state)[0] for group in self._groups]
-        return {
-            prefix + name: value
-            for prefix, state in zip(self._prefixes, states, strict=True)
-            for name, value in state.items()
-        }
-
-    def loaded(self, state: Mapping[str, StateValue]) -> list[Weights]:
-        """The weights of a saved state.
+    def loaded(self, checkpoint: Checkpoint) -> list[Weights]:
+        """The weights in a checkpoint.
 
         Raises ValueError if it is of another plan.
         """
         return [
-            _loaded(group, {n.removeprefix(prefix): v for n, v in state.items() if n.startswith(prefix)})
-            for prefix, group in zip(self._prefixes, self._groups, strict=True)
+            _loaded(group, _state_of(f"{self._names[group.group]}[0]", checkpoint)) for group in self._groups
         ]
 
-    @property
-    def _prefixes(self) -> Sequence[str]:
-        return [""] if len(self._groups) == 1 else [f"{group.group.name}/" for group in self._groups]
+
+def _state_of(actor: str, checkpoint: Checkpoint) -> Mapping[str, StateValue]:
+    try:
+        return checkpoint.actor_state(actor)
+    except KeyError:
+        raise ValueError(
+            f"it has no state of {actor}, only of {', '.join(checkpoint.actors) or 'none'}"
+        ) from None
 
 
 def _loaded(group: Actors[AnyLearner], state: Mapping[str, StateValue]) -> Weights:

@@ -11,19 +11,19 @@ import json
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from tensorboardX import SummaryWriter
 
 from pipeflow.cli.errors import UsageError
 from pipeflow.rl.batches import Report
-from pipeflow.rl.checkpoints import Json
 from pipeflow.rl.episodes import EpisodeStats
+from pipeflow.state.values import Json
 
 RECENT_EPISODES = 100
 _RATE_REPORTS = 20
@@ -75,6 +75,21 @@ class Recorder:
         # (seconds, lifetime steps), the window over which the rate is taken.
         self._points: deque[tuple[float, int]] = deque([(0.0, 0)], maxlen=_RATE_REPORTS + 1)
 
+    def state(self) -> dict[str, Json]:
+        """What the next records depend on, for a checkpoint."""
+        return {"seconds": self.seconds, "episodes": self._episodes, "recent_returns": list(self._returns)}
+
+    # `Any`: what `state` gave, which a file may have held since.
+    def load_state(self, state: Any, steps: int) -> None:
+        """Go on where the recorder stood that gave this state, after so many steps.
+
+        Raises ValueError, TypeError or LookupError if it is none.
+        """
+        seconds, self._episodes = float(state["seconds"]), int(state["episodes"])
+        self._returns.extend(float(one) for one in state["recent_returns"])
+        self._start = self._clock() - seconds
+        self._points = deque([(seconds, steps)], maxlen=_RATE_REPORTS + 1)
+
     @property
     def seconds(self) -> float:
         """Since the recorder was made."""
@@ -98,12 +113,18 @@ class Recorder:
 class CsvSink:
     """`progress.csv`: a row for each report, under a header that the first one makes; nan is left empty.
 
-    A metric that only later reports have is in TensorBoard alone.
+    A metric that only later reports have is in TensorBoard alone. steps: of a run that is gone on with, whose rows
+    of later steps are lost with what came after its checkpoint.
     """
 
-    def __init__(self, file: Path) -> None:
-        self._stream = file.open("w", newline="", encoding="utf-8")
+    def __init__(self, file: Path, steps: int = 0) -> None:
         self._writer: csv.DictWriter[str] | None = None
+        header, rows = _rows_up_to(steps, file) if steps else ([], [])
+        self._stream = file.open("w", newline="", encoding="utf-8")
+        if header:
+            self._start(header)
+            csv.writer(self._stream).writerows(rows)
+            self._stream.flush()
 
     def record(self, record: Record, /) -> None:
         """Write a row; it is in the file when this returns."""
@@ -120,11 +141,14 @@ class CsvSink:
         }
         row = {name: str(count) for name, count in counts.items()}
         row |= {name: "" if math.isnan(value) else repr(float(value)) for name, value in numbers.items()}
-        if self._writer is None:
-            self._writer = csv.DictWriter(self._stream, list(row), restval="", extrasaction="ignore")
-            self._writer.writeheader()
-        self._writer.writerow(row)
+        writer = self._start(list(row)) if self._writer is None else self._writer
+        writer.writerow(row)
         self._stream.flush()
+
+    def _start(self, header: Sequence[str]) -> csv.DictWriter[str]:
+        self._writer = csv.DictWriter(self._stream, header, restval="", extrasaction="ignore")
+        self._writer.writeheader()
+        return self._writer
 
     def close(self) -> None:
         """Close the file."""
@@ -132,10 +156,14 @@ class CsvSink:
 
 
 class TensorBoardSink:
-    """TensorBoard's event file in a folder; the horizontal axis is environment steps."""
+    """TensorBoard's event file in a folder; the horizontal axis is environment steps.
 
-    def __init__(self, folder: Path) -> None:
-        self._writer = SummaryWriter(logdir=str(folder), flush_secs=10)
+    steps: of a run that is gone on with; what was written of later ones is hidden.
+    """
+
+    def __init__(self, folder: Path, steps: int = 0) -> None:
+        purged = steps + 1 if steps else None
+        self._writer = SummaryWriter(logdir=str(folder), flush_secs=10, purge_step=purged)
 
     def record(self, record: Record, /) -> None:
         """Write every number that is one."""
@@ -156,6 +184,17 @@ class TensorBoardSink:
     def close(self) -> None:
         """Write what is still in memory."""
         self._writer.close()
+
+
+def _rows_up_to(steps: int, file: Path) -> tuple[list[str], list[list[str]]]:
+    """The header of a `progress.csv` and its whole rows of at most so many steps."""
+    try:
+        with file.open(newline="", encoding="utf-8") as stream:
+            header, *rows = list(csv.reader(stream)) or [[]]
+    except OSError:  # somebody took it away
+        return [], []
+    kept = [row for row in rows if len(row) == len(header) and row[0].isdecimal() and int(row[0]) <= steps]
+    return header, kept
 
 
 def run_folder(wanted: Path | None, algorithm: str, environment: str) -> Path:

@@ -7,6 +7,7 @@ from pipeflow.dsl.actors import Actors, Placed, Send, actors, group_of, groups_w
 from pipeflow.dsl.errors import (
     ActorDiedError,
     DeadlockError,
+    CheckpointError,
     EngineError,
     PipeflowError,
     PlanError,
@@ -41,6 +42,7 @@ __all__ = [
     "Concatenable",
     "DeadlockError",
     "Ended",
+    "CheckpointError",
     "EngineError",
     "Expand",
     "ExpansionOf",

@@ -2,6 +2,7 @@
 
 PipeflowError
 ├── PlanError(TypeError)        the plan does not fit together; raised while it is built
+├── CheckpointError(ValueError) no checkpoint, or one that is damaged, or of something else
 └── RunError(RuntimeError)      a run could not go on
     ├── StageError              code of the user's raised; says which stage, where, which shard and item
     ├── ActorDiedError          an actor's process is gone
@@ -20,6 +21,10 @@ class PipeflowError(Exception):
 
 class PlanError(PipeflowError, TypeError):
     """A plan whose parts do not fit: what mypy refuses before the run, found when the plan is built."""
+
+
+class CheckpointError(PipeflowError, ValueError):
+    """No checkpoint, one that is damaged, of something else or of another pipeflow; or a run that gives none."""
 
 
 class RunError(PipeflowError, RuntimeError):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Generic, TypeVar
 
 from pipeflow.dsl import nodes
 from pipeflow.dsl.checks import check_positive
+from pipeflow.dsl.errors import CheckpointError
 from pipeflow.dsl.item_types import UNKNOWN, ItemType
 from pipeflow.dsl.nodes import Group
 from pipeflow.dsl.signals import Ended
@@ -28,11 +29,30 @@ class Shard(Generic[T]):
 
     def __init__(self, items: Iterable[T]) -> None:
         self._items: Iterator[T] = iter(items)
+        self._read_once = self._items is items
+        self._made = 0
 
     def next_item(self) -> T | Ended:
         for item in self._items:
+            self._made += 1
             return item
         return Ended()
+
+    def state(self) -> dict[str, int]:
+        """Where it stands, for a checkpoint.
+
+        Raises:
+            CheckpointError: its iterable can be read only once, so nobody could go on with it.
+        """
+        if self._read_once:
+            message = "its shard can be read only once, as a generator can; read a list"
+            raise CheckpointError(message)
+        return {"made": self._made}
+
+    def load_state(self, state: Mapping[str, int], /) -> None:
+        """Go on where a shard of the same items stood."""
+        for _ in range(state["made"]):
+            self.next_item()
 
 
 def from_shards(shards: Iterable[Iterable[T]]) -> ParallelStream[T, Shard[T]]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
+from os import PathLike
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -226,7 +227,7 @@ class Stream(Expression, Generic[T_co]):
         engine: Literal["inline", "ray"] | Engine = "inline",
         *,
         record: bool = False,
-        resume: Checkpoint | None = None,
+        resume: Checkpoint | str | PathLike[str] | None = None,
     ) -> Run[T_co]:
         """Run the plan: returns an iterator over its items that is also a context manager.
 
@@ -235,10 +236,12 @@ class Stream(Expression, Generic[T_co]):
                 An engine object for anything else: `pipeflow.lowering.engines.ray.Ray` with an address, or
                 `pipeflow.lowering.engines.sim.Sim` with a seed.
             record: whether to keep the trace of the run's events, `Run.trace`.
-            resume: what `Run.checkpoint` returned of a run of this plan; goes on there, on its engine.
+            resume: what `Run.checkpoint` returned of a run of this plan, or the folder that it wrote; goes on
+                there.
 
         Raises:
             PlanError: a stream of the plan feeds two places.
+            CheckpointError: there is no checkpoint at `resume`, or it is damaged, or of another plan.
             EngineError: the engine is unknown, or cannot be started or reached.
         """
         # The only arrow that points up from the DSL, and only when it is called.

@@ -53,7 +53,7 @@ class RunningActors:
         self._actors: dict[int, list[Actor]] = {}
         self._gone: set[Actor] = set()
         self._programs: defaultdict[str, list[Installed]] = defaultdict(list)
-        self._starts_used: Counter[int] = Counter()
+        self.starts_used: Counter[Group] = Counter()
 
     def start(self) -> None:
         """Start the actors of all groups."""
@@ -136,6 +136,12 @@ class RunningActors:
         else:
             raise error
 
+    def lose(self, group: Group, index: int) -> None:
+        """Give up an actor that was given up in the run that is gone on with."""
+        actor = self.of(group)[index]
+        self._executor.engine.kill(actor)
+        self._gone.add(actor)
+
     def programs(self, actor: str) -> Sequence[Installed]:
         """The programs of an actor, in the order of installation."""
         return self._programs[actor]
@@ -173,16 +179,16 @@ class RunningActors:
 
     def _may_restart(self, group: Group) -> bool:
         """Whether one more actor of the group may be started again; counts it."""
-        if self._starts_used[id(group)] >= group.restarts:
+        if self.starts_used[group] >= group.restarts:
             return False
-        self._starts_used[id(group)] += 1
+        self.starts_used[group] += 1
         return True
 
     def _restart(self, group: Group, index: int, why: RunError) -> None:
         self._executor.broadcasts.forget(self.of(group)[index])
         actor = self.of(group)[index] = self._start(group, index, restart=True)
         self.restarted[actor.name] += 1
-        count = self._starts_used[id(group)]
+        count = self.starts_used[group]
         _LOGGER.warning("restart %d of %d of %s: %s", count, group.restarts, group.name, why)
         for installed in self._programs[actor.name]:
             self._install(actor, installed)

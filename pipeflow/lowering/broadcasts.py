@@ -6,8 +6,8 @@ Apart from the executor because weights differ from every other message: newer o
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from pipeflow.dsl.nodes import Group, ReplyWeights, SyncWeights
 from pipeflow.lowering.engine import Actor, Call
@@ -30,7 +30,7 @@ class Broadcasts:
 
     def __init__(self, executor: Executor) -> None:
         self._executor = executor
-        self._latest: dict[tuple[int, int], tuple[Sender, Item]] = {}
+        self._latest: dict[tuple[Sender, Group], Item] = {}
         self._under_way: defaultdict[Actor, deque[Call]] = defaultdict(deque)
         self.kept: dict[Actor, dict[Sender, Item]] = {}
 
@@ -40,7 +40,7 @@ class Broadcasts:
         learner = executor.running.of(node.learner)[0]
         call = executor.submit(node, learner, Host.lend, node.get, apart=True)
         weights = Item(handle=call.item, call=call)
-        self._latest[id(node), id(group)] = (node, weights)
+        self._latest[node, group] = weights
         for receiver in receivers:
             executor.versions[receiver.name] += 1
             if self._full(receiver):
@@ -52,6 +52,22 @@ class Broadcasts:
             else:
                 self.kept.get(receiver, {}).pop(node, None)
                 self._under_way[receiver].append(self._submit(node, receiver, weights, "weights"))
+
+    def attributes(self) -> dict[str, object]:
+        """What the next weights depend on, by name, for a checkpoint."""
+        return {
+            "latest": [(node, group, weights) for (node, group), weights in self._latest.items()],
+            "under_way": [(actor, list(calls)) for actor, calls in self._under_way.items()],
+            "kept": [(actor, list(kept.items())) for actor, kept in self.kept.items()],
+        }
+
+    # `Any`: what `attributes` gave.
+    def fill(self, saved: Mapping[str, Any]) -> None:
+        """Load what `attributes` gave."""
+        self._latest = {(node, group): weights for node, group, weights in saved["latest"]}
+        for actor, calls in saved["under_way"]:
+            self._under_way[actor] = deque(calls)
+        self.kept = {actor: dict(kept) for actor, kept in saved["kept"]}
 
     def flush(self, actor: Actor) -> None:
         """Send what was kept for an actor."""
@@ -65,7 +81,7 @@ class Broadcasts:
 
     def latest(self, group: Group) -> list[tuple[Sender, Item]]:
         """The latest weights that were sent to actors of a group, by every node that sends any."""
-        return [sent for (_, known), sent in self._latest.items() if known == id(group)]
+        return [(node, weights) for (node, known), weights in self._latest.items() if known is group]
 
     def give_latest(self, group: Group, actor: Actor) -> None:
         """Give an actor of a group that was started again the latest weights."""

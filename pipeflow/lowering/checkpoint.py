@@ -1,68 +1,88 @@
-"""Checkpoints in memory: the whole state of a run in this process, to go on from as often as one likes (law 22).
+"""Checkpoints: the whole state of a run, in memory or in a folder, to go on from as often as one likes (law 22).
 
-Actors, programs, cursors, counters and what is in flight are Python objects here, so the state of a run is a
-copy of them. The plan itself is shared: it is immutable.
+Apart from `saving` and `resuming`, which know what a run consists of: here is what people hold in their hands.
 """
 
 from __future__ import annotations
 
-import copy
-from typing import TYPE_CHECKING
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
 
-from pipeflow.dsl.errors import EngineError
-from pipeflow.dsl.nodes import Node
-from pipeflow.dsl.trees import groups_of
-from pipeflow.lowering.engines.inline import InlineEngine
-from pipeflow.lowering.recording import Recorder
-from pipeflow.semantics.events import Trace
+from pipeflow.dsl.errors import CheckpointError
+from pipeflow.state.folders import load_checkpoint, save_checkpoint
+from pipeflow.state.values import Json, StateValue, under
 
 if TYPE_CHECKING:
-    from pipeflow.lowering.executor import Executor
+    from pipeflow.lowering.recording import Recorder
+
+Place: TypeAlias = str | os.PathLike[str]
+
+ACTORS = "actors/"
+DRIVER = "driver/"
+ENGINE = "engine/"
+UNSTARTED = "unstarted/"
+OUTLINE = "outline"
 
 
+@dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """The state of a run between two of its items. Made by `Run.checkpoint`, used by ``plan.run(resume=...)``."""
+    """The state of a run between two of its items. Made by `Run.checkpoint`, used by ``plan.run(resume=...)``.
 
-    def __init__(self, executor: Executor) -> None:
-        self._executor = _copied(executor)
+    Attributes:
+        about: what is to be known about it: the plan's stages under "outline", and whatever was told to
+            `Run.checkpoint`; JSON.
+        state: arrays and numbers under flat names: of every actor, and of what runs on the driver.
+        recorder: of a run that records its trace, for the trace to go on; not written to the folder.
+    """
 
-    def executor_of(self, plan: Node, record: bool) -> Executor:
-        """A running executor that stands where the checkpoint was taken.
+    about: Mapping[str, Json]
+    state: Mapping[str, StateValue]
+    recorder: Recorder | None = field(default=None, repr=False)
 
-        Args:
-            plan: the plan that it is to run.
-            record: whether to record a trace; it goes on from the one up to the checkpoint, if there is one.
+    @classmethod
+    def load(cls, path: Place) -> Checkpoint:
+        """Read a checkpoint's folder. No code runs that it names, whoever it comes from.
 
         Raises:
-            EngineError: the checkpoint was taken of another plan.
+            CheckpointError: there is none, or it is damaged, foreign, or of another format.
         """
-        if self._executor.nodes[-1] is not plan:
-            taken = self._executor.nodes[-1]
-            message = f"the checkpoint is of another plan, which ends in {taken.name} ({taken.site})"
-            raise EngineError(message)
-        executor = _copied(self._executor)
-        if not record:
-            executor.recorder = None
-        elif executor.recorder is None:
-            executor.recorder = Recorder(Trace(plan))
-        return executor
+        about, state = load_checkpoint(Path(path))
+        outline = about.get(OUTLINE)
+        if not isinstance(outline, list) or not all(isinstance(line, str) for line in outline):
+            message = f"{path} says of no plan that it is a checkpoint of; use another checkpoint"
+            raise CheckpointError(message)
+        return cls(about, state)
 
+    def save(self, path: Place) -> None:
+        """Write it as the new folder `path`, which appears with all of its contents or not at all.
 
-def _copied(executor: Executor) -> Executor:
-    """A copy of a running executor that shares the plan with it.
+        Raises:
+            FileExistsError: there is something at `path`.
+            OSError: it cannot be written.
+        """
+        save_checkpoint(Path(path), self.about, self.state)
 
-    Raises:
-        EngineError: its state is not in this process, or something of it cannot be copied, such as a generator.
-    """
-    if not isinstance(executor.engine, InlineEngine):
-        message = (
-            f"a run on {executor.engine.name} keeps its state in other processes; run it inline or in Sim"
+    @property
+    def actors(self) -> list[str]:
+        """The names of the actors that it has the state of, such as ``PPOLearner[0]``."""
+        names = (
+            name.removeprefix(ACTORS).partition("/")[0] for name in self.state if name.startswith(ACTORS)
         )
-        raise EngineError(message)
-    shared = [*executor.nodes, *groups_of(executor.nodes[-1])]
-    memo: dict[int, object] = {id(part): part for part in shared}
-    try:
-        return copy.deepcopy(executor, memo)
-    except TypeError as error:
-        message = f"the run cannot be checkpointed: {error}; read lists rather than generators"
-        raise EngineError(message) from error
+        return list(dict.fromkeys(names))
+
+    def actor_state(self, name: str) -> Mapping[str, StateValue]:
+        """What the ``state()`` of an actor gave, for ``load_state`` of another one of its class.
+
+        Raises:
+            KeyError: it has no such actor, or one without a ``state()`` of its own.
+        """
+        from pipeflow.lowering.host_state import ACTOR
+        from pipeflow.state.objects import OWN
+
+        found = under(f"{ACTORS}{name}/{ACTOR}{OWN}", self.state)
+        if not found:
+            raise KeyError(name)
+        return found

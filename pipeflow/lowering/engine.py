@@ -11,8 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from pipeflow.dsl.nodes import Group
-from pipeflow.lowering.host import Answer
-from pipeflow.lowering.program import Failure, Reply
+from pipeflow.lowering.program import Answer, Failure, Reply
 
 
 class Actor(Protocol):
@@ -107,6 +106,17 @@ class Engine(Protocol):
 
         The reply of a call whose actor is gone is `Status.DIED`.
         """
+        ...
+
+    def complete(self, calls: Sequence[Call]) -> None:
+        """Block until these calls have finished and set their replies, whatever else is outstanding.
+
+        An engine that can write down what has not run yet runs them ahead of it.
+        """
+        ...
+
+    def hold(self, value: object) -> Handle:
+        """A handle on an item that the driver has."""
         ...
 
     def sleep(self, seconds: float) -> None:

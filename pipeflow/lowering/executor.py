@@ -21,9 +21,9 @@ from pipeflow.lowering.actors import Installed, RunningActors
 from pipeflow.lowering.broadcasts import Broadcasts
 from pipeflow.lowering.cursors import BufferCursor, Cursor, cursor_of
 from pipeflow.lowering.engine import Actor, Call, Engine
-from pipeflow.lowering.host import Answer, Host
+from pipeflow.lowering.host import Host
 from pipeflow.lowering.items import Item, Origin, Signal
-from pipeflow.lowering.program import Program, Reply, Status
+from pipeflow.lowering.program import Answer, Program, Reply, Status
 from pipeflow.lowering.reading import Reader, read_on_driver
 from pipeflow.lowering.recording import Recorder
 from pipeflow.lowering.stats import Meter, RunStats, run_stats
@@ -34,7 +34,7 @@ from pipeflow.semantics.events import Closed, Purpose, Stopped
 _PASSES_UNHEARD = 64
 
 
-class _Purpose(NamedTuple):
+class Outstanding(NamedTuple):
     """Whom an outstanding call is for: its node, the program that it runs, if it runs one, and why."""
 
     node: Node
@@ -70,9 +70,9 @@ class Executor:
         self.running = RunningActors(self, root)
         self.broadcasts = Broadcasts(self)
         # Calls for an item that came to nothing since user code raised or their actor died.
-        self._lost = 0
-        self._outstanding: dict[Call, _Purpose] = {}
-        self._finished = 0
+        self.lost = 0
+        self.outstanding: dict[Call, Outstanding] = {}
+        self.finished = 0
         self._opened = False
         self._root = root
         self._cursor: Cursor | None = None
@@ -111,6 +111,18 @@ class Executor:
                 if passes % _PASSES_UNHEARD == 0:
                     self.look()
 
+    def settle(self) -> None:
+        """Let all calls finish that are under way."""
+        self._alarm = self._needed = math.inf
+        while self.outstanding:
+            self._wait()
+
+    def complete(self, calls: Sequence[Call]) -> None:
+        """Let some outstanding calls finish, ahead of the others where the engine can."""
+        self.engine.complete(calls)
+        for call in calls:
+            self._finish(call)
+
     def ask(self, group: Group, method: Callable[..., object]) -> list[object]:
         """What the method returns on every actor of a group, in order; those that were given up left out."""
         if group not in self.running.groups:
@@ -139,7 +151,7 @@ class Executor:
         if not self._opened:
             return
         self._opened = False
-        self._outstanding.clear()
+        self.outstanding.clear()
         groups = self.running.stop()
         try:
             closings = self.engine.stop(list(groups))
@@ -159,7 +171,7 @@ class Executor:
     def stats(self) -> RunStats:
         """The figures of every node so far."""
         queues = {index: cursor.queue for index, cursor in self.cursors.items()}
-        return run_stats(self.engine.name, self.nodes, self.meters, queues, self.running, self._lost)
+        return run_stats(self.engine.name, self.nodes, self.meters, queues, self.running, self.lost)
 
     # What cursors use
 
@@ -242,7 +254,7 @@ class Executor:
         if self.recorder is not None:
             program = None if installed is None else installed.program
             self.recorder.called(call, node, purpose, given, program)
-        self._outstanding[call] = _Purpose(node, installed, purpose)
+        self.outstanding[call] = Outstanding(node, installed, purpose)
 
     def sources_of(self, origins: Sequence[Origin]) -> list[Actor]:
         """The running actors at some origins, without those that were given up."""
@@ -270,7 +282,7 @@ class Executor:
 
         For a union or a buffer that could be served for ever by what never waits, so that the others are heard.
         """
-        if self._outstanding:
+        if self.outstanding:
             self._wait(0.0)
 
     def _run_ahead(self) -> bool:
@@ -281,20 +293,20 @@ class Executor:
     def _wait(self, timeout: float | None = None) -> None:
         if timeout is None and self._alarm < math.inf:
             timeout = max(self._alarm - self.engine.now(), 0.0)
-        if not self._outstanding:
+        if not self.outstanding:
             if timeout is None:
                 self._deadlock()
             self.engine.sleep(timeout)
             return
         self.looks += 1
         needed = 1 if self._needed == math.inf else int(self._needed)
-        for call in self.engine.wait(list(self._outstanding), timeout, needed):
+        for call in self.engine.wait(list(self.outstanding), timeout, needed):
             self._finish(call)
 
     def _apply_messages(self) -> None:
         """Wait for the messages that are under way, so that none is lost and none fails unheard (law 20)."""
         self.broadcasts.flush_all()
-        while any(purpose.installed is None for purpose in self._outstanding.values()):
+        while any(purpose.installed is None for purpose in self.outstanding.values()):
             self._wait()
 
     def _unsendable(self, actor: Actor, installed: Installed) -> Node:
@@ -307,11 +319,11 @@ class Executor:
         return installed.node
 
     def _finish(self, call: Call) -> None:
-        node, installed, purpose = self._outstanding.pop(call)
+        node, installed, purpose = self.outstanding.pop(call)
         reply = call.reply
         assert reply is not None
-        self._finished += 1
-        call.finished = self._finished
+        self.finished += 1
+        call.finished = self.finished
         if self.recorder is not None:
             self.recorder.finished(call)
         if reply.status is not Status.NOT_READY:
@@ -323,7 +335,7 @@ class Executor:
                 installed.made += reply.tallies[0].made
         status = reply.status
         if status is Status.FAILED or status is Status.DIED or status is Status.LOST:
-            self._lost += purpose == "item"
+            self.lost += purpose == "item"
             self._failed(call, reply, node, installed, purpose)
 
     def _failed(

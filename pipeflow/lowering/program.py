@@ -81,6 +81,15 @@ class Reply:
         return sum(tally.busy for tally in self.tallies)
 
 
+Answer = tuple[Reply, object]
+"""What a host's method returns: the reply for the driver and, apart from it, the item."""
+
+
+def done() -> Answer:
+    """The answer of a call that makes no item."""
+    return Reply(Status.EMPTY), None
+
+
 @dataclass(frozen=True)
 class Step:
     """One fused stage: its `node` in the plan's numbering, and the function, method or state factory.

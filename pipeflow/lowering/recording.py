@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 from collections import defaultdict
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pipeflow.dsl.nodes import Node
@@ -36,6 +37,20 @@ class Recorder:
         self._calls = self._items = self._installed = 0
         # By actor, for one program may be installed in several; found by identity, for its functions may not hash.
         self._programs: defaultdict[str, list[tuple[Program, int]]] = defaultdict(list)
+
+    def copied(self) -> Recorder:
+        """One that goes on from here and leaves this one alone."""
+        other = Recorder(Trace(self.trace.plan, list(self.trace.events)))
+        other._calls, other._items, other._installed = self._calls, self._items, self._installed
+        other._programs.update({actor: list(programs) for actor, programs in self._programs.items()})
+        return other
+
+    def reinstalled(self, actor: str, programs: Sequence[Program]) -> None:
+        """An actor of a resumed run has the same programs as the one before, as other objects."""
+        known = self._programs[actor]
+        self._programs[actor] = [
+            (program, number) for program, (_, number) in zip(programs, known, strict=True)
+        ]
 
     def record(self, event: events.Event) -> None:
         """Append an event."""

@@ -5,18 +5,21 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Iterator
 from types import TracebackType
-from typing import Generic, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Generic, Literal, Self, TypeVar
 
 from pipeflow.dsl.actors import Actors
 from pipeflow.dsl.checks import check_complete, check_linear, check_policies
-from pipeflow.dsl.errors import EngineError, StageError
+from pipeflow.dsl.errors import CheckpointError, EngineError, StageError
 from pipeflow.dsl.nodes import Node
-from pipeflow.lowering.checkpoint import Checkpoint
 from pipeflow.lowering.engine import Engine
 from pipeflow.lowering.executor import Executor
 from pipeflow.lowering.recording import Recorder
 from pipeflow.lowering.stats import RunStats
 from pipeflow.semantics.events import Raised, Trace
+
+if TYPE_CHECKING:
+    from pipeflow.lowering.checkpoint import Checkpoint, Place
+    from pipeflow.state.values import Json
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -38,7 +41,7 @@ class Run(Generic[T_co]):
         engine: EngineName | Engine = "inline",
         *,
         record: bool = False,
-        resume: Checkpoint | None = None,
+        resume: Checkpoint | Place | None = None,
     ) -> None:
         check_linear(root)
         check_complete(root)
@@ -46,7 +49,7 @@ class Run(Generic[T_co]):
         if resume is None:
             self._executor = Executor(root, engine_of(engine), Recorder(Trace(root)) if record else None)
         else:
-            self._executor = resume.executor_of(root, record)
+            self._executor = _resumed(root, engine_of(engine), resume, record)
         recorder = self._executor.recorder
         self._trace = None if recorder is None else recorder.trace
         self._items: Iterator[object] = self._executor.items()
@@ -108,18 +111,40 @@ class Run(Generic[T_co]):
             raise
         return answers  # type: ignore[return-value]  # the method's type says so
 
-    def checkpoint(self) -> Checkpoint:
+    def checkpoint(self, path: Place | None = None, /, **about: Json) -> Checkpoint:
         """The state of the run between two items, for ``plan.run(resume=...)`` to go on from (law 22).
 
+        The states of all actors (by ``state()`` and ``load_state(state)`` where their class has them, else their
+        attributes), everything that waits in the plan, and every counter. In one process nothing moves for it; on
+        Ray, what is under way is finished first, and its items are kept.
+
+        Args:
+            path: a folder to write it to, which must not exist; it appears whole or not at all.
+            about: whatever else is to be known about it, as JSON: `Checkpoint.about`.
+
         Raises:
-            EngineError: the run is on an engine whose actors are other processes, or reads a generator.
+            CheckpointError: something of it cannot be saved, such as a generator that the plan reads.
+            FileExistsError: there is something at `path`.
+            OSError: it cannot be written.
+            RunError: what was under way failed.
             RuntimeError: the run is closed.
         """
+        # Imported when asked for: a run without checkpoints does not wait for numpy's import.
+        from pipeflow.lowering.saving import checkpoint_of
+
         if not self._finalizer.alive:
             message = "the run is closed and its state is gone; take the checkpoint before closing it"
             raise RuntimeError(message)
-        self._executor.start()
-        return Checkpoint(self._executor)
+        try:
+            checkpoint = checkpoint_of(self._executor, about)
+        except CheckpointError:  # the run itself can go on
+            raise
+        except BaseException as error:
+            self._close_after(error)
+            raise
+        if path is not None:
+            checkpoint.save(path)
+        return checkpoint
 
     def stats(self) -> RunStats:
         """For every node: items in and out, busy and waiting seconds, queue length."""
@@ -153,6 +178,18 @@ class Run(Generic[T_co]):
             self.close()
         except StageError as second:
             error.add_note(f"closing the run failed as well: {second}")
+
+
+def _resumed(root: Node, engine: Engine, resume: Checkpoint | Place, record: bool) -> Executor:
+    from pipeflow.lowering.checkpoint import Checkpoint as Taken
+    from pipeflow.lowering.resuming import recorder_of, resumed
+
+    checkpoint = resume if isinstance(resume, Taken) else Taken.load(resume)
+    executor = resumed(root, engine, checkpoint)
+    if record:
+        recorder = checkpoint.recorder
+        executor.recorder = Recorder(Trace(root)) if recorder is None else recorder_of(executor, recorder)
+    return executor
 
 
 def engine_of(engine: EngineName | Engine) -> Engine:

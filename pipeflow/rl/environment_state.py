@@ -1,6 +1,6 @@
 """The state of an environment, whatever its class, without pickle: its attributes, and those of what it wraps.
 
-Apart from the environments, which need not know that they are saved, and from `object_graph`, which writes plain
+Apart from the environments, which need not know that they are saved, and from `pipeflow.state`, which writes plain
 values. Loading runs no code that a state names: it sets attributes of an environment that was made anew.
 """
 
@@ -11,11 +11,13 @@ from typing import Any
 
 import gymnasium
 import numpy as np
+from gymnasium.envs.registration import EnvSpec as Registration
 from gymnasium.vector import VectorEnv
 
 from pipeflow.rl.mujoco_state import is_simulation, load_simulation_state, simulation_state
-from pipeflow.rl.object_graph import Reader, UnsavableValue, Writer
-from pipeflow.rl.saved_state import StateValue
+from pipeflow.state.reading import UNREADABLE, Reader
+from pipeflow.state.values import StateValue
+from pipeflow.state.writing import UnsavableValue, Writer
 
 # Gymnasium's names for how an environment was made.
 _CONSTANT_NAMES = frozenset(
@@ -24,6 +26,7 @@ _CONSTANT_NAMES = frozenset(
         "env_fns", "metadata", "spec",
     }
 )  # fmt: skip
+_CONSTANT_TYPES = (Registration, gymnasium.Space)
 # Where the classes are of what draws, and of MuJoCo's models; its simulations are dealt with before.
 _CONSTANT_MODULES = ("gymnasium.envs.mujoco.mujoco_rendering", "mujoco", "pygame")
 
@@ -44,7 +47,7 @@ def environment_state(env: object) -> dict[str, StateValue]:
     env: an environment of gymnasium's, single or vectorised, or of any other class with plain attributes.
     Raises UnsavableEnvironment if an attribute is anything else, such as the bodies of a Box2D world.
     """
-    writer = Writer(lambda value: _attributes(value, env))
+    writer = Writer(lambda value: _attributes(value, env), constants=_CONSTANT_TYPES)
     try:
         return writer.finish(writer.write(env, "env"))
     except UnsavableValue as error:
@@ -58,8 +61,8 @@ def load_environment_state(env: object, state: Mapping[str, StateValue]) -> None
     Raises ValueError if the state is of another environment, or damaged; the environment is then of no use.
     """
     try:
-        Reader(state, _fill).read(env)
-    except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+        Reader(state, _fill, constants=_CONSTANT_TYPES).read(env, "env")
+    except UNREADABLE as error:
         raise ValueError(
             f"the saved state does not fit {type(env).__name__}: {error}; make the environment as it was made then"
         ) from error

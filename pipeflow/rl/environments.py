@@ -24,7 +24,6 @@ from gymnasium.wrappers import FrameStackObservation, TransformObservation
 from numpy.typing import NDArray
 
 from pipeflow.rl.environment_state import UnsavableEnvironment, environment_state, load_environment_state
-from pipeflow.rl.saved_state import StateValue, prefixed, saved_array, saved_number, under
 from pipeflow.rl.seeding import derive_seed
 from pipeflow.rl.single_environments import BadEnvironment as BadEnvironment
 from pipeflow.rl.single_environments import (
@@ -35,6 +34,7 @@ from pipeflow.rl.single_environments import (
 )
 from pipeflow.rl.single_environments import UnknownEnvironment as UnknownEnvironment
 from pipeflow.rl.spaces import InvalidObservation, action_codec, observation_codec
+from pipeflow.state.values import StateValue, prefixed, saved_array, saved_number, under
 
 # Environments that seed numpy's legacy generator, or ALE's, refuse larger seeds.
 _SEED_BOUND = 2**31

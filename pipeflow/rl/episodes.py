@@ -14,7 +14,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeflow.rl.saved_state import StateValue, saved_array
+from pipeflow.state.values import StateValue, saved_array
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,8 +20,8 @@ from pipeflow.rl.batches import ActionArray, ObservationArray, Trajectories
 from pipeflow.rl.environments import EnvSpec
 from pipeflow.rl.policy import Policy
 from pipeflow.rl.rollouts import RolloutWorker
-from pipeflow.rl.saved_state import StateValue, saved_number
 from pipeflow.rl.schedules import Constant, Schedule, as_schedule, per_worker_epsilon
+from pipeflow.state.values import StateValue, saved_number
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ import numpy as np
 from pipeflow.dsl import Expand, expand
 from pipeflow.rl.batches import Trajectories
 from pipeflow.rl.episodes import EpisodeStats
-from pipeflow.rl.saved_state import StateValue, prefixed, saved_array, saved_number, under
 from pipeflow.rl.seeding import derive_seed, generator_state, restore_generator
+from pipeflow.state.values import StateValue, prefixed, saved_array, saved_number, under
 
 
 def mix_in_replay(share: float, *, capacity: int, seed: int) -> Expand[Trajectories, Trajectories]:

@@ -18,8 +18,8 @@ from pipeflow.dsl.checks import check_positive
 from pipeflow.rl.episodes import EpisodeStats
 from pipeflow.rl.prioritised import Prioritisation, PrioritisedSampler
 from pipeflow.rl.replay_batches import Priorities, Samples, Stored, Transitions
-from pipeflow.rl.saved_state import StateValue
 from pipeflow.rl.seeding import derive_seed
+from pipeflow.state.values import StateValue
 
 
 class ReplayBuffer:

@@ -19,7 +19,9 @@ from pipeflow.rl.environments import EnvSpec, EnvStep
 from pipeflow.rl.episodes import EpisodeTracker
 from pipeflow.rl.policy import Acted, ActsByFragment, FragmentActing, PolicyDescription, StateArray
 from pipeflow.rl.running_moments import Moments, ReturnTracker
-from pipeflow.rl.saved_state import (
+from pipeflow.rl.seeding import derive_seed, generator_state, restore_generator
+from pipeflow.rl.threads import torch_threads
+from pipeflow.state.values import (
     StateValue,
     arrays_under,
     prefixed,
@@ -27,8 +29,6 @@ from pipeflow.rl.saved_state import (
     saved_number,
     under,
 )
-from pipeflow.rl.seeding import derive_seed, generator_state, restore_generator
-from pipeflow.rl.threads import torch_threads
 
 _VARIANCE_FLOOR = 1e-8  # added to the variance of returns: with no reward yet it is zero
 

@@ -15,7 +15,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeflow.rl.saved_state import StateValue, saved_array, saved_number
+from pipeflow.state.values import StateValue, saved_array, saved_number
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeflow.rl.checkpoints import checkpoints_in, load_checkpoint
+from pipeflow.lowering.checkpoint import Checkpoint
+from pipeflow.state.folders import checkpoints_in
 from tests.cli.small import COMMAND, ENVIRONMENT, FLAGS, rows_of
 
 MARK = "PIPEFLOW_TEST_PROCESS"
@@ -95,7 +96,7 @@ def assert_whole(run: Training) -> None:
     assert "Traceback" not in "".join(run.printed)
     assert run.left == []
     (checkpoint,) = checkpoints_in(Path("run/checkpoints"))
-    state = load_checkpoint(checkpoint).state
+    state = Checkpoint.load(checkpoint).actor_state("PPOLearner[0]")
     last = rows_of(Path("run"))[-1]
     assert (state["version"], state["lifetime_steps"]) == (int(last["updates"]), int(last["steps"]))
     assert any(line.startswith("interrupted after") for line in run.printed)
@@ -152,7 +153,7 @@ def test_a_second_ctrl_c_ends_it_at_once_and_spoils_no_checkpoint(training: Call
     assert "Traceback" not in "".join(run.printed)
     assert "stopped without a last checkpoint: KeyboardInterrupt\n" in run.printed
     (checkpoint,) = checkpoints_in(Path("run/checkpoints"))
-    assert load_checkpoint(checkpoint).state["version"] == 1
+    assert Checkpoint.load(checkpoint).actor_state("PPOLearner[0]")["version"] == 1
 
 
 def test_ctrl_c_keeps_the_checkpoint_when_the_reader_of_the_output_ends_first(
@@ -166,7 +167,7 @@ def test_ctrl_c_keeps_the_checkpoint_when_the_reader_of_the_output_ends_first(
     TO_ONE(run.process.pid, signal.SIGINT)
     assert run.process.wait(timeout=60) == 130
     (checkpoint,) = checkpoints_in(Path("run/checkpoints"))
-    load_checkpoint(checkpoint)
+    Checkpoint.load(checkpoint)
 
 
 def test_on_a_terminal_the_progress_is_drawn_in_place() -> None:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from pipeflow.algorithms.ppo import policy_of
 from pipeflow.cli import main
+from pipeflow.lowering.checkpoint import Checkpoint
 from pipeflow.rl.batches import Weights
-from pipeflow.rl.checkpoints import Checkpoint, checkpoints_in, load_checkpoint, save_checkpoint
 from pipeflow.rl.evaluation import evaluate
 from pipeflow.rl.learners.learner import Learner
+from pipeflow.state.folders import checkpoints_in
+from pipeflow.state.values import Json
 from tests.cli.small import CONFIG, FLAGS
 
 
@@ -28,7 +31,8 @@ def run(capsys: pytest.CaptureFixture[str]) -> Path:
 
 def weights_in(run: Path) -> Weights:
     learner = Learner(policy_of(CONFIG))
-    learner.load_state(load_checkpoint(checkpoints_in(run / "checkpoints")[-1]).state)
+    checkpoint = Checkpoint.load(checkpoints_in(run / "checkpoints")[-1])
+    learner.load_state(checkpoint.actor_state("PPOLearner[0]"))
     return learner.weights()
 
 
@@ -71,12 +75,11 @@ def test_a_checkpoint_may_be_carried_elsewhere(run: Path, capsys: pytest.Capture
     assert main(["eval", "best", "--episodes", "1"]) == 0
 
 
-def changed(run: Path, **parts: object) -> None:
-    """Save the run's checkpoint again as `changed`, with other parts."""
-    (checkpoint,) = checkpoints_in(run / "checkpoints")
-    loaded = load_checkpoint(checkpoint)
-    values = {"algorithm": loaded.algorithm, "config": loaded.config, "state": loaded.state} | parts
-    save_checkpoint(Path("changed"), Checkpoint(**values))  # type: ignore[arg-type]  # parts of a checkpoint
+def changed(run: Path, **about: Json) -> None:
+    """Save the run's checkpoint again as `changed`, which says something else about itself."""
+    (path,) = checkpoints_in(run / "checkpoints")
+    checkpoint = Checkpoint.load(path)
+    replace(checkpoint, about={**checkpoint.about, **about}).save("changed")
 
 
 def error_of(capsys: pytest.CaptureFixture[str]) -> str:
@@ -101,8 +104,9 @@ def test_foreign_json_is_refused_by_name(run: Path, capsys: pytest.CaptureFixtur
 
 
 def test_weights_of_another_policy_are_refused(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (checkpoint,) = checkpoints_in(run / "checkpoints")
-    changed(run, config={**load_checkpoint(checkpoint).config, "hidden": [9]})
+    config = Checkpoint.load(checkpoints_in(run / "checkpoints")[0]).about["config"]
+    assert isinstance(config, dict)
+    changed(run, config={**config, "hidden": [9]})
     assert (
         "changed does not fit its own configuration: parameter policy_trunk.0.weight has shape (8, 4)"
         in error_of(capsys)

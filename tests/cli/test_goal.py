@@ -65,8 +65,7 @@ def test_without_promise_there_is_a_try_every_fifty_thousand_steps() -> None:
 
 def test_long_episodes_are_played_less_often() -> None:
     hopeful = goal(1000.0)
-    hopeful.evaluate([WEIGHTS], 0)
-    hopeful.evaluation = EpisodeStats(np.zeros(20), np.full(20, 1_000))  # 20,000 steps, a tenth of 200,000
+    hopeful.load_state({"evaluated_at": 0, "evaluation_steps": 20_000, "latest": []})  # a tenth of 200,000
     assert not hopeful.is_due(record(199_999), last=False)
     assert hopeful.is_due(record(200_000), last=False)
 

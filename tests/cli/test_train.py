@@ -15,9 +15,10 @@ from pipeflow import group_of, take
 from pipeflow.algorithms.ppo import PPOConfig, policy_of, ppo
 from pipeflow.cli import main
 from pipeflow.cli.configuration import from_json
-from pipeflow.rl.checkpoints import checkpoints_in, load_checkpoint
+from pipeflow.lowering.checkpoint import Checkpoint
 from pipeflow.rl.environments import EnvSpec
 from pipeflow.rl.learners.learner import Learner
+from pipeflow.state.folders import checkpoints_in
 from tests.cli.small import CONFIG, FLAGS, STEPS_PER_UPDATE, TIME_COLUMNS, rows_of
 
 # CartPole's own vector environment spends a row on each reset, so an update has somewhat fewer steps.
@@ -58,7 +59,7 @@ def test_its_folder_has_everything_and_the_numbers_are_the_reports(
 
     (checkpoint,) = checkpoints_in(run / "checkpoints")
     assert f"checkpoint  {checkpoint}" in printed
-    assert load_checkpoint(checkpoint).state["version"] == 4
+    assert Checkpoint.load(checkpoint).actor_state("PPOLearner[0]")["version"] == 4
     assert f"finished after {reports[-1].lifetime_steps:,} steps" in printed
     assert "curves      run/progress.csv; tensorboard --logdir run" in printed
     assert "picture     run/plan.mmd" in printed
@@ -72,7 +73,7 @@ def test_the_checkpoint_has_the_weights_that_the_plan_trained() -> None:
         list(run)
         (expected,) = run.ask(group_of(plan, Learner), Learner.state)
     (checkpoint,) = checkpoints_in(Path("run/checkpoints"))
-    found = load_checkpoint(checkpoint).state
+    found = Checkpoint.load(checkpoint).actor_state("PPOLearner[0]")
     assert found.keys() == expected.keys()
     for name, value in expected.items():
         np.testing.assert_array_equal(found[name], value, err_msg=name)

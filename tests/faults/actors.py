@@ -52,6 +52,19 @@ class Sleeper:
 
 
 @final
+class SlowLearner:
+    """Takes its time over every item."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+
+    def update(self, item: int) -> int:
+        """The item, so many seconds later."""
+        time.sleep(self._seconds)
+        return item
+
+
+@final
 class ArrayLearner:
     """A learner that writes into its weights, and gives snapshots of them."""
 

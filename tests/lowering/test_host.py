@@ -12,8 +12,8 @@ import pytest
 
 from pipeflow.dsl import Ended, NotReady, current_shard
 from pipeflow.dsl.gating import EveryNth, Filtering, Taking, UntilHolds
-from pipeflow.lowering.host import Answer, Host
-from pipeflow.lowering.program import Gone, Program, Status, Step
+from pipeflow.lowering.host import Host
+from pipeflow.lowering.program import Answer, Gone, Program, Status, Step
 
 KEY = 1
 

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeflow.rl.checkpoints import Checkpoint, load_checkpoint, save_checkpoint
-from pipeflow.rl.saved_state import StateValue
+from pipeflow.state.folders import load_checkpoint, save_checkpoint
+from pipeflow.state.values import StateValue
 
 
 def over_disk(state: Mapping[str, StateValue], folder: Path) -> Mapping[str, StateValue]:
     """The state as another process would find it."""
     path = folder / str(len(list(folder.iterdir())))
-    save_checkpoint(path, Checkpoint("test", {}, state))
+    save_checkpoint(path, {}, state)
     return load_checkpoint(path).state
 
 

@@ -21,7 +21,7 @@ from pipeflow.rl.environment_state import (
 from pipeflow.rl.environments import EnvSpec, EnvStep, VectorEnvironment
 from pipeflow.rl.image_tasks import GRID_BREAKOUT
 from pipeflow.rl.meta.point_navigation import POINT_NAVIGATION
-from pipeflow.rl.saved_state import StateValue
+from pipeflow.state.values import StateValue
 from tests.rl.counting_environments import Counting, Reusing, no_action
 from tests.rl.saved_states import identical, over_disk
 

@@ -21,8 +21,8 @@ from pipeflow.rl.policies import PolicySpec
 from pipeflow.rl.returns import gae
 from pipeflow.rl.rollouts import RolloutWorker
 from pipeflow.rl.running_moments import Moments
-from pipeflow.rl.saved_state import StateValue
 from pipeflow.rl.schedules import Linear
+from pipeflow.state.values import StateValue
 from tests.rl.saved_states import identical, over_disk
 
 CARTPOLE = EnvSpec("CartPole-v1")

@@ -20,14 +20,15 @@ from pipeflow.lowering.cursors.joining import AsyncUnionCursor, RoundRobinCursor
 from pipeflow.lowering.cursors.placement import PlaceCursor, _InFlight
 from pipeflow.lowering.cursors.shards import Shard
 from pipeflow.lowering.cursors.sharing import Sharing
-from pipeflow.lowering.engine import Actor, Call
+from pipeflow.lowering.engine import Actor, Call, Engine
 from pipeflow.lowering.engines.inline import LocalCall
 from pipeflow.lowering.engines.sim import Sim
 from pipeflow.lowering.executor import Executor
 from pipeflow.lowering.fusion import consumer_of
-from pipeflow.lowering.host import Answer, Host
+from pipeflow.lowering.host import Host
 from pipeflow.lowering.items import Item, Signal
-from pipeflow.lowering.program import Program
+from pipeflow.lowering.program import Answer, Program
+from pipeflow.lowering.resuming import resumed
 
 # Order
 
@@ -135,7 +136,7 @@ class OvertakesMessages(Sim):
         if method in (Host.advance, Host.advance_by_key):
             queue = self._queues[actor]
             mine, messages = queue.pop(), list[LocalCall]()
-            while queue and queue[-1]._method is Host.message:
+            while queue and queue[-1].method is Host.message:
                 messages.append(queue.pop())
             queue.extend([mine, *reversed(messages)])
         return call
@@ -256,12 +257,12 @@ def forgets_a_group(executor: Executor) -> None:
 
 
 _STOP = Executor.stop
-_EXECUTOR_OF = Checkpoint.executor_of
+_RESUMED = resumed
 
 
-def forgets_what_is_in_flight(checkpoint: Checkpoint, plan: Node, record: bool) -> Executor:
+def forgets_what_is_in_flight(root: Node, engine: Engine, checkpoint: Checkpoint) -> Executor:
     """A resumed run asks its shards anew and never delivers what they had under way."""
-    executor = _EXECUTOR_OF(checkpoint, plan, record)
+    executor = _RESUMED(root, engine, checkpoint)
     for cursor in executor.cursors.values():
         if isinstance(cursor, AsyncGatherCursor):
             cursor._open = list(cursor._shards)

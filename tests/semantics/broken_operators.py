@@ -25,10 +25,11 @@ from pipeflow.lowering.cursors.messages import NotifyCursor
 from pipeflow.lowering.cursors.pacing import BufferCursor, PaceCursor
 from pipeflow.lowering.cursors.placement import PlaceCursor, _InFlight
 from pipeflow.lowering.cursors.shards import FedShard, Scattering
-from pipeflow.lowering.engine import Actor
+from pipeflow.lowering.engine import Actor, Engine
 from pipeflow.lowering.executor import Executor
 from pipeflow.lowering.items import Item, Origin, Signal
 from pipeflow.lowering.program import Status
+from pipeflow.lowering.resuming import resumed
 
 # Pairs and scattered streams
 
@@ -246,12 +247,12 @@ class DropsForGood(PaceCursor):
 
 # Resuming
 
-_EXECUTOR_OF = Checkpoint.executor_of
+_RESUMED = resumed
 
 
-def forgets_buffers(checkpoint: Checkpoint, plan: Node, record: bool) -> Executor:
+def forgets_buffers(root: Node, engine: Engine, checkpoint: Checkpoint) -> Executor:
     """A resumed run begins with empty buffers."""
-    executor = _EXECUTOR_OF(checkpoint, plan, record)
+    executor = _RESUMED(root, engine, checkpoint)
     for buffer in executor.buffers:
         buffer._items.clear()
     return executor

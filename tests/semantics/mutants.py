@@ -142,13 +142,13 @@ def training(*, restarts: int = 0, items: int = 8) -> Stream[Any]:
 
 def resumed(plan: Stream[Any], engine: Engine, law: int) -> list[Violation]:
     """Law 22 for a run that is cut after three items and goes on."""
-    twin = copy.deepcopy(engine)
+    twin, fresh = copy.deepcopy(engine), copy.deepcopy(engine)
     whole = trace_of(plan, twin)
     with plan.run(engine, record=True) as run:
         for _ in range(3):
             next(run)
         before, checkpoint = copy.deepcopy(run.trace), run.checkpoint()
-    again = plan.run(record=True, resume=checkpoint)
+    again = plan.run(fresh, record=True, resume=checkpoint)
     list(again)
     return law_22_resumed(before, again.trace, whole)
 
@@ -337,7 +337,7 @@ MUTANTS = {
             22,
             "a checkpoint without what is in flight",
             lambda: counters(gather_async(2)),
-            {"pipeflow.lowering.checkpoint.Checkpoint.executor_of": forgets_what_is_in_flight},
+            {"pipeflow.lowering.resuming.resumed": forgets_what_is_in_flight},
             look=resumed,
         ),
         Mutant(

@@ -387,7 +387,7 @@ OPERATOR_MUTANTS = (
         22,
         "a checkpoint without what is in buffers",
         _buffered,
-        {"pipeflow.lowering.checkpoint.Checkpoint.executor_of": forgets_buffers},
+        {"pipeflow.lowering.resuming.resumed": forgets_buffers},
         look=resumed,
         says=r"across the checkpoint, law 16: buffer\(2\)",
     ),

@@ -119,7 +119,7 @@ def test_a_resumed_run_delivers_what_the_uninterrupted_one_does(
         except RunError:
             return
         before = Trace(run.trace.plan, list(run.trace.events))
-        whole, resumed = finished(run), finished(plan.run(record=True, resume=checkpoint))
+        whole, resumed = finished(run), finished(plan.run(schedule.engine(), record=True, resume=checkpoint))
         assert outcome_of(resumed) == outcome_of(whole)
         assert resumed.trace.events[: len(before)] == before.events
         assert law_22_resumed(before, resumed.trace, whole=run.trace) == []

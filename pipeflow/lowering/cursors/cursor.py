@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pipeflow.dsl.nodes import Node
@@ -53,6 +53,15 @@ class Cursor(ABC):
         if self.executor.recorder is not None:
             self.executor.recorder.halted(self)
         self._stop()
+
+    def attributes(self) -> Mapping[str, object]:
+        """What the next answers depend on, by name, for a checkpoint."""
+        return vars(self)
+
+    def resumed(self, elapsed: float) -> None:
+        """The attributes are those of another run, whose clock the engine's is ahead of by so many seconds."""
+        if self._asked_at is not None:
+            self._asked_at += elapsed
 
     @property
     def queue(self) -> int:

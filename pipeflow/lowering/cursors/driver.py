@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
 from pipeflow.dsl import nodes
+from pipeflow.dsl.errors import CheckpointError
 from pipeflow.lowering.cursors.cursor import Cursor, OneInputCursor
 from pipeflow.lowering.items import Item, Signal, merged_origins
 from pipeflow.lowering.program import one_output
@@ -25,7 +27,24 @@ class ItemsCursor(Cursor):
     def __init__(self, executor: Executor, node: nodes.FromItems) -> None:
         super().__init__(executor, node)
         self._iterator = self._called(iter, node.items)
+        self._read_once = self._iterator is node.items
         self._stopped = False
+
+    @override
+    def attributes(self) -> Mapping[str, object]:
+        if self._read_once:
+            message = (
+                f"{self.node.name} ({self.node.site}) reads something that can be read only once, such as a "
+                "generator, so nobody could go on reading it; read a list"
+            )
+            raise CheckpointError(message)
+        return {name: value for name, value in vars(self).items() if name != "_iterator"}
+
+    @override
+    def resumed(self, elapsed: float) -> None:
+        super().resumed(elapsed)
+        for _ in range(self.meter.taken):
+            self._called(next, self._iterator, _END)
 
     @override
     def _stop(self) -> None:

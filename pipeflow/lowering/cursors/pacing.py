@@ -26,6 +26,11 @@ class PaceCursor(OneInputCursor):
         self._waiting: Item | None = None
 
     @override
+    def resumed(self, elapsed: float) -> None:
+        super().resumed(elapsed)
+        self._next += elapsed
+
+    @override
     def _poll(self) -> Item | Signal:
         if self._waiting is None:
             found = self._pull()

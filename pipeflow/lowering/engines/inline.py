@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,8 +17,8 @@ from typing_extensions import override
 
 from pipeflow.dsl.nodes import Function, Group
 from pipeflow.lowering.engine import Actor, Call, Engine, Handle, overdue
-from pipeflow.lowering.host import Answer, Host
-from pipeflow.lowering.program import Failure, Reply, Status
+from pipeflow.lowering.host import Host
+from pipeflow.lowering.program import Answer, Failure, Reply, Status
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,7 +67,7 @@ class InlineEngine(Engine):
     @override
     def submit(self, actor: Actor, method: Callable[..., Answer], *args: Any, apart: bool = False) -> Call:
         assert isinstance(actor, LocalActor)
-        return LocalCall(actor, method, args)
+        return LocalCall(actor, method, args, apart)
 
     @override
     def submit_together(self, actor: Actor, count: int, apart: bool = False) -> Sequence[Call]:
@@ -80,6 +80,15 @@ class InlineEngine(Engine):
     @override
     def wait(self, calls: Sequence[Call], timeout: float | None, needed: int = 1) -> Sequence[Call]:
         return (self._run(calls[0]),)
+
+    @override
+    def complete(self, calls: Sequence[Call]) -> None:
+        for call in calls:
+            self._run(call)
+
+    @override
+    def hold(self, value: object) -> Handle:
+        return _LocalHandle(value)
 
     @override
     def sleep(self, seconds: float) -> None:
@@ -107,6 +116,32 @@ class InlineEngine(Engine):
     def now(self) -> float:
         return time.perf_counter()
 
+    # What a checkpoint holds beside the actors' states
+
+    def state(self) -> Mapping[str, object]:
+        """What the engine itself decides by."""
+        return {}
+
+    def load_state(self, state: Mapping[str, object], actors: Mapping[str, Actor]) -> None:
+        """Go on deciding where the engine that gave this state stood; `actors` are by name."""
+
+    def gone(self, name: str) -> Actor:
+        """An actor that is dead, of that name."""
+        actor = LocalActor(name, Host(0))
+        self._dead.add(actor)
+        return actor
+
+    def lost(self) -> Handle:
+        """A handle on an item that went with its actor."""
+        handle = _LocalHandle()
+        handle.lost = True
+        return handle
+
+    @staticmethod
+    def is_lost(handle: Handle) -> bool:
+        """Whether an item went with its actor."""
+        return isinstance(handle, _LocalHandle) and handle.lost
+
     def _run(self, call: Call) -> Call:
         assert isinstance(call, LocalCall)
         actor = call.actor
@@ -129,30 +164,32 @@ class InlineEngine(Engine):
 class LocalCall(Call):
     """A call that runs when it is waited for."""
 
-    __slots__ = ("_args", "_host", "_method", "_result")
+    __slots__ = ("_host", "_result", "apart", "args", "method")
 
-    def __init__(self, actor: LocalActor, method: Callable[..., Answer], args: tuple[Any, ...]) -> None:
+    def __init__(
+        self, actor: LocalActor, method: Callable[..., Answer], args: tuple[Any, ...], apart: bool = False
+    ) -> None:
         self._result = _LocalHandle(ready=False)
         super().__init__(actor, self._result)
-        self._host, self._method, self._args = actor.host, method, args
+        self._host, self.method, self.args, self.apart = actor.host, method, args, apart
 
     @property
     def ready(self) -> bool:
         """Whether all items that it is given are there."""
-        return all(arg.ready for arg in self._args if isinstance(arg, _LocalHandle))
+        return all(arg.ready for arg in self.args if isinstance(arg, _LocalHandle))
 
     @property
     def installs(self) -> bool:
         """Whether it only installs a program."""
-        return self._method is Host.install
+        return self.method is Host.install
 
     def run(self) -> None:
         """Run it; lost where an item that it is given was."""
-        if any(arg.lost for arg in self._args if isinstance(arg, _LocalHandle)):
+        if any(arg.lost for arg in self.args if isinstance(arg, _LocalHandle)):
             self.lose(Status.LOST)
             return
-        values = [arg.value if isinstance(arg, _LocalHandle) else arg for arg in self._args]
-        self.reply, self._result.value = self._method(self._host, *values)
+        values = [arg.value if isinstance(arg, _LocalHandle) else arg for arg in self.args]
+        self.reply, self._result.value = self.method(self._host, *values)
         self._result.ready = True
 
     def fail(self, raising: Function) -> None:

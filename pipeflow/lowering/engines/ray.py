@@ -24,8 +24,8 @@ from pipeflow.lowering.engine import Actor, Call, Engine, Handle, overdue
 from pipeflow.lowering.engines.greeting import check_greeting
 from pipeflow.lowering.engines.resources import not_up, refuse_impossible
 from pipeflow.lowering.engines.watch import Watch
-from pipeflow.lowering.host import Answer, Host
-from pipeflow.lowering.program import Failure, Reply, Status, Tally
+from pipeflow.lowering.host import Host
+from pipeflow.lowering.program import Answer, Failure, Reply, Status, Tally
 
 # Calls that take less than this cost more to make than to run.
 _SMALL_SECONDS = 0.0002
@@ -224,6 +224,15 @@ class Ray(Engine):
         # What did not have to be waited for is seldom alone: the next look is for all.
         self._late = time.perf_counter() - asked < _SMALL_SECONDS
         return ready
+
+    @override
+    def complete(self, calls: Sequence[Call]) -> None:
+        while waiting := [call for call in calls if call.reply is None]:
+            self.wait(waiting, None, len(waiting))
+
+    @override
+    def hold(self, value: object) -> Handle:
+        return _RemoteHandle("driver", ray.put(value))
 
     @override
     def sleep(self, seconds: float) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from typing_extensions import override
@@ -16,8 +16,8 @@ from typing_extensions import override
 from pipeflow.dsl.nodes import Group
 from pipeflow.lowering.engine import Actor, Call, overdue
 from pipeflow.lowering.engines.inline import InlineEngine, LocalActor, LocalCall
-from pipeflow.lowering.host import Answer, Host
-from pipeflow.lowering.program import Failure, Status
+from pipeflow.lowering.host import Host
+from pipeflow.lowering.program import Answer, Failure, Status
 
 
 class Chooser(Protocol):
@@ -85,8 +85,9 @@ class Sim(InlineEngine):
     @override
     def submit(self, actor: Actor, method: Callable[..., Answer], *args: Any, apart: bool = False) -> Call:
         assert isinstance(actor, LocalActor)
-        call = LocalCall(actor, method, args)
-        self._queues[actor].append(call)
+        call = LocalCall(actor, method, args, apart)
+        if actor not in self._dead:
+            self._queues[actor].append(call)
         return call
 
     @override
@@ -107,6 +108,43 @@ class Sim(InlineEngine):
                 self._since.setdefault(actor, self._clock)
             finished.extend(call for call in self._step(runnable) if call in wanted)
         return finished
+
+    @override
+    def complete(self, calls: Sequence[Call]) -> None:
+        for call in calls:
+            assert isinstance(call, LocalCall)
+            self._queues[call.actor].remove(call)
+            self._run(call)
+
+    @override
+    def state(self) -> Mapping[str, object]:
+        return {
+            "chooser": self._chooser,
+            "clock": self._clock,
+            "crashes_left": self._crashes_left,
+            "errors_left": self._errors_left,
+            "since": {actor.name: since for actor, since in self._since.items()},
+            "order": [actor.name for actor in self._queues if actor not in self._dead],
+        }
+
+    # `Any`: what `state` gave.
+    @override
+    def load_state(self, state: Mapping[str, Any], actors: Mapping[str, Actor]) -> None:
+        self._chooser = state["chooser"]
+        self._clock = state["clock"]
+        self._crashes_left, self._errors_left = state["crashes_left"], state["errors_left"]
+        self._since = {actors[name]: since for name, since in state["since"].items()}
+        # Which actor moves is decided by its place among those that can.
+        self._queues = {
+            **{actors[name]: self._queues[actors[name]] for name in state["order"]},
+            **{actor: deque[LocalCall]() for actor in self._dead},
+        }
+
+    @override
+    def gone(self, name: str) -> Actor:
+        actor = super().gone(name)
+        self._queues[actor] = deque()
+        return actor
 
     @override
     def sleep(self, seconds: float) -> None:

@@ -36,10 +36,10 @@ from pipeflow.rl.losses import (
 )
 from pipeflow.rl.modules import to_tensor
 from pipeflow.rl.policies import PolicySpec
-from pipeflow.rl.saved_state import StateValue, arrays_under
 from pipeflow.rl.schedules import Schedule
 from pipeflow.rl.seeding import derive_seed
 from pipeflow.rl.threads import torch_threads
+from pipeflow.state.values import StateValue, arrays_under
 
 _RATIO_LIMIT = 2.0  # how much likelier than for the target an action may have been for the acting policy
 

@@ -24,9 +24,9 @@ from pipeflow.rl.learners.dqn_gradient import ActionValueGradient
 from pipeflow.rl.learners.learner import Learner, StepOutcome, flatten_parameters
 from pipeflow.rl.modules import to_tensor
 from pipeflow.rl.replay_batches import Priorities, Samples, TDReport
-from pipeflow.rl.saved_state import StateValue, arrays_under
 from pipeflow.rl.schedules import Schedule
 from pipeflow.rl.threads import torch_threads
+from pipeflow.state.values import StateValue, arrays_under
 
 _Values: TypeAlias = Callable[[Tensor], Tensor]  # Q [B, A] of observations [B, *obs]
 

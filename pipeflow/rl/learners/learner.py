@@ -26,9 +26,9 @@ from pipeflow.rl.learners.adam import Adam
 from pipeflow.rl.modules import ModuleDescription, PortableModule
 from pipeflow.rl.policies import ActorCritic
 from pipeflow.rl.running_moments import Moments
-from pipeflow.rl.saved_state import StateValue, arrays_under
 from pipeflow.rl.schedules import Schedule, as_schedule
 from pipeflow.rl.seeding import derive_seed
+from pipeflow.state.values import StateValue, arrays_under
 
 Module = TypeVar("Module", bound=PortableModule, default=ActorCritic)
 

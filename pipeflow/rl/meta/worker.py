@@ -19,9 +19,9 @@ from pipeflow.rl.meta.rollouts import TaskRollouts
 from pipeflow.rl.meta.tasks import TaskDistribution
 from pipeflow.rl.policies import PolicySpec
 from pipeflow.rl.rollouts import RolloutWorker
-from pipeflow.rl.saved_state import StateValue, arrays_under, prefixed, saved_number
 from pipeflow.rl.seeding import derive_seed
 from pipeflow.rl.threads import torch_threads
+from pipeflow.state.values import StateValue, arrays_under, prefixed, saved_number
 
 
 class MAMLWorker:

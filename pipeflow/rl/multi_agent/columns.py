@@ -19,8 +19,8 @@ from pipeflow.rl.episodes import EpisodeTracker
 from pipeflow.rl.multi_agent.seating import Seating, Turn
 from pipeflow.rl.multi_agent.vector import Chosen, Observed, SeatsStep
 from pipeflow.rl.policy import Acted, Policy, PolicyDescription, StateArray
-from pipeflow.rl.saved_state import StateValue, prefixed, saved_array, under
 from pipeflow.rl.spaces import ActionCodec
+from pipeflow.state.values import StateValue, prefixed, saved_array, under
 
 
 class AgentColumns:

@@ -19,7 +19,6 @@ from gymnasium import Space
 from numpy.typing import NDArray
 
 from pipeflow.rl.environment_state import UnsavableEnvironment, environment_state, load_environment_state
-from pipeflow.rl.saved_state import StateValue, prefixed, saved_array, saved_number, under
 from pipeflow.rl.seeding import derive_seed
 from pipeflow.rl.single_environments import (
     BadEnvironment,
@@ -28,6 +27,7 @@ from pipeflow.rl.single_environments import (
     observation_fault,
 )
 from pipeflow.rl.spaces import ActionCodec, ObservationCodec, action_codec, observation_codec
+from pipeflow.state.values import StateValue, prefixed, saved_array, saved_number, under
 
 ByAgent: TypeAlias = "Mapping[str, Any]"
 """A value for each of some agents. Any: observations, actions and infos are of the environment's own types."""

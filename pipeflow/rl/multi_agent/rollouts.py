@@ -24,7 +24,10 @@ from pipeflow.rl.multi_agent.policy_map import PolicyMap
 from pipeflow.rl.multi_agent.seating import Turn
 from pipeflow.rl.multi_agent.vector import Chosen, MultiAgentVector
 from pipeflow.rl.policy import Acted
-from pipeflow.rl.saved_state import (
+from pipeflow.rl.schedules import Schedule, as_schedule
+from pipeflow.rl.seeding import derive_seed, generator_state, restore_generator
+from pipeflow.rl.threads import torch_threads
+from pipeflow.state.values import (
     StateValue,
     arrays_under,
     prefixed,
@@ -32,9 +35,6 @@ from pipeflow.rl.saved_state import (
     saved_number,
     under,
 )
-from pipeflow.rl.schedules import Schedule, as_schedule
-from pipeflow.rl.seeding import derive_seed, generator_state, restore_generator
-from pipeflow.rl.threads import torch_threads
 
 
 class MultiAgentWorker:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pipeflow.rl.batches import ObservationArray
 from pipeflow.rl.multi_agent.vector import Observed, SeatsStep
 from pipeflow.rl.policy import PolicyDescription, StateArray
-from pipeflow.rl.saved_state import StateValue, saved_array
+from pipeflow.state.values import StateValue, saved_array
 
 
 class Turn(NamedTuple):

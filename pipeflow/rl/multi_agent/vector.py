@@ -18,10 +18,10 @@ from pipeflow.rl.batches import ActionArray, ObservationArray
 from pipeflow.rl.multi_agent.environments import AgentsStep, CheckedMultiAgentEnvironment, MultiAgentEnvSpec
 from pipeflow.rl.multi_agent.policy_map import PolicyMap
 from pipeflow.rl.policy import PolicyDescription
-from pipeflow.rl.saved_state import StateValue, prefixed, under
 from pipeflow.rl.seeding import derive_seed
 from pipeflow.rl.single_environments import BadEnvironment
 from pipeflow.rl.spaces import ActionCodec, ObservationCodec, SpaceBatch
+from pipeflow.state.values import StateValue, prefixed, under
 
 
 class Observed(NamedTuple):

@@ -230,8 +230,8 @@ def test_messages_to_a_slow_group_do_not_pile_up() -> None:
     recorder = actors(Recorder, 1)
     with (from_items(range(1000)) | recorder.send(Recorder.note)).run() as run:
         for item in islice(run, 500):
-            assert item - len(run._executor._outstanding) <= 500
-            assert len(run._executor._outstanding) < 70
+            assert item - len(run._executor.outstanding) <= 500
+            assert len(run._executor.outstanding) < 70
 
 
 @pytest.mark.parametrize("operator", ["send", "reply", "sync"])

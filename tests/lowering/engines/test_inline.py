@@ -78,5 +78,5 @@ def test_a_long_plan_does_not_slow_down() -> None:
     for _ in itertools.islice(run, 5000):
         pass
     executor = run._executor
-    assert len(executor._outstanding) <= 4
+    assert len(executor.outstanding) <= 4
     run.close()

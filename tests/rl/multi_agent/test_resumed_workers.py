@@ -18,8 +18,8 @@ from pipeflow.rl.multi_agent.environments import MultiAgentEnvSpec
 from pipeflow.rl.multi_agent.policy_map import PolicyMap
 from pipeflow.rl.multi_agent.rollouts import MultiAgentWorker
 from pipeflow.rl.policies import PolicySpec
-from pipeflow.rl.saved_state import StateValue
 from pipeflow.rl.schedules import Linear
+from pipeflow.state.values import StateValue
 from tests.rl.saved_states import identical, over_disk
 
 

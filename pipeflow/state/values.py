@@ -6,7 +6,7 @@ buffers, workers. Parts of a state stand under prefixes that end with a slash, a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import numpy as np
@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     Scalar = TypeVar("Scalar", bound=np.generic)
+
+Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
+"""What JSON can say."""
 
 StateValue: TypeAlias = "NDArray[np.generic] | int | float"
 """What a saved state holds under a name: a checkpoint keeps arrays as arrays, and numbers as JSON."""

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import json
 import random
-from collections import OrderedDict, deque
+import sys
+from collections import Counter, OrderedDict, deque
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass, make_dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+import torch
 from gymnasium.spaces import Discrete
 
-from pipeflow.rl.object_graph import Reader, UnsavableValue, Writer
-from pipeflow.rl.saved_state import StateValue
+from pipeflow.state.reading import Reader
+from pipeflow.state.values import StateValue
+from pipeflow.state.writing import UnsavableValue, Writer
 from tests.rl.saved_states import identical, over_disk
 
 
@@ -37,13 +41,13 @@ def fill(value: object, found: Mapping[str, object]) -> None:
 
 
 def written(value: object) -> dict[str, StateValue]:
-    writer = Writer(attributes)
+    writer = Writer(attributes, constants=(Discrete,))
     return writer.finish(writer.write(value, "value"))
 
 
 # Any: the tests know what they wrote.
 def back(value: object, folder: Path, like: object = None) -> Any:
-    return Reader(over_disk(written(value), folder), fill).read(like)
+    return Reader(over_disk(written(value), folder), fill, constants=(Discrete,)).read(like)
 
 
 @pytest.mark.parametrize(
@@ -148,20 +152,101 @@ def test_objects_are_filled_where_they_are_and_constants_stay(tmp_path: Path) ->
 @pytest.mark.parametrize("like", [None, {}, {"a": None}])
 def test_where_there_is_no_object_none_is_made(like: object, tmp_path: Path) -> None:
     state = over_disk(written({"a": Discrete(3)}), tmp_path)
-    with pytest.raises(ValueError, match=r"at env\['a'\] there is NoneType"):
-        Reader(state, fill).read(like)
+    with pytest.raises(ValueError, match=r"at it\['a'\] there is NoneType"):
+        Reader(state, fill, constants=(Discrete,)).read(like)
 
 
 class Phase(Enum):
-    """Which is no plain value."""
+    """Known by name in its module."""
 
     FIRST = 1
 
 
+class Pair(NamedTuple):
+    """Known by name in its module."""
+
+    left: object
+    right: object
+
+
+@dataclass(frozen=True, slots=True)
+class Frozen:
+    """Known by name in its module."""
+
+    numbers: list[int]
+    again: object = None
+
+
+@dataclass(frozen=True)
+class Closing:
+    """Data that does something when it goes."""
+
+    number: int = 0
+
+    def __del__(self) -> None:
+        """It would run when a state that names it is read."""
+
+
+def test_plain_data_is_made_again_and_no_constructor_is_called(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numbers = [1, 2]
+    first = Frozen(numbers)
+    value = [Phase.FIRST, Pair(first, b"bytes"), Frozen(numbers, first), OrderedDict(b=1), Counter("aab")]
+    monkeypatch.setattr(Frozen, "__init__", None)
+    monkeypatch.setattr(Pair, "__new__", None)
+    found = back(value, tmp_path)
+    monkeypatch.undo()
+    assert found == value
+    assert [type(item) for item in found] == [type(item) for item in value]
+    assert found[1].left is found[2].again
+    assert found[1].left.numbers is found[2].numbers
+
+
+@pytest.mark.parametrize(
+    "tensor",
+    [
+        torch.arange(6).reshape(2, 3),
+        torch.tensor(0.1),
+        torch.tensor([1.5], dtype=torch.bfloat16),
+        torch.ones(2).half(),
+    ],
+    ids=lambda tensor: str(tensor.dtype),
+)
+def test_tensors_come_back(tensor: torch.Tensor, tmp_path: Path) -> None:
+    found = back([tensor, tensor], tmp_path)
+    assert found[0] is found[1]
+    assert found[0].dtype == tensor.dtype
+    assert torch.equal(found[0], tensor)
+
+
+def test_what_both_sides_know_is_written_by_name_and_what_is_special_is_made_there(tmp_path: Path) -> None:
+    known, handle = Thing(), Thing(number=7)
+    writer = Writer(
+        attributes,
+        names={id(known): "known"},
+        special=lambda value: ("handle", {"number": 7}) if value is handle else None,
+    )
+    state = writer.finish(writer.write([known, handle, handle], "value"))
+    here = Thing()
+    reader = Reader(
+        over_disk(state, tmp_path), fill, named={"known": here}, make=lambda kind, saved: (kind, saved)
+    )
+    found = reader.read(None)
+    assert found[0] is here
+    assert found[1] == ("handle", {"number": 7})
+    assert found[1] is found[2]
+
+
+def test_what_is_made_anew_holds_nothing_that_only_a_like_one_could_give() -> None:
+    with pytest.raises(UnsavableValue, match=r"^value\[0\]\.numbers is <built-in function print>"):
+        written(deque([Frozen(print)]))  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(
     "value",
-    [Phase.FIRST, object(), OrderedDict(), b"bytes", iter([]), 1j, np.array([None]), np.ma.zeros(2),
-     np.frombuffer(bytearray(4), np.uint8), {"a": [3, Phase.FIRST]}],
+    [object(), Closing(), iter([]), 1j, np.array([None]), np.ma.zeros(2), np.frombuffer(bytearray(4), np.uint8),
+     {"a": [3, Closing()]}, make_dataclass("Nameless", ["x"])(1)],
     ids=lambda value: type(value).__name__,
 )  # fmt: skip
 def test_anything_else_is_refused(value: object) -> None:
@@ -171,9 +256,25 @@ def test_anything_else_is_refused(value: object) -> None:
 
 def test_a_refusal_names_the_place() -> None:
     with pytest.raises(
-        UnsavableValue, match=r"^value\['a'\]\[1\] is of type Phase, which is no plain value$"
+        UnsavableValue, match=r"^value\['a'\]\[1\] is of type Closing, which is no plain value"
     ):
-        written({"a": [3, Phase.FIRST]})
+        written({"a": [3, Closing()]})
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "os:system", "subprocess:Popen", "builtins:object", "nowhere:Thing",
+        "tests.state.test_object_graph:Closing",
+        "tests.state.test_object_graph:Thing", "tests.state.test_object_graph:nothing", "", ":", "antigravity:x",
+    ],
+)  # fmt: skip
+def test_a_state_makes_no_object_of_any_other_class_and_imports_nothing(name: str) -> None:
+    before = set(sys.modules)
+    text = json.dumps([["shared", 0], [["instance", name, {}]]]).encode()
+    with pytest.raises(ValueError, match=f"there is no class {name} here"):
+        Reader(with_text(text), fill).read(None)
+    assert set(sys.modules) == before
 
 
 _STATE = written([1, {"a": np.arange(3)}, np.random.default_rng(0), (np.arange(9)[3:], 1.0)])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from pipeflow.rl.saved_state import StateValue, arrays_under, prefixed, saved_array, saved_number, under
+from pipeflow.state.values import StateValue, arrays_under, prefixed, saved_array, saved_number, under
 
 STATE: dict[str, StateValue] = {"a/x": np.arange(3), "a/n": 2**80, "ab": 0.5}
 

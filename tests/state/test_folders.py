@@ -2,41 +2,49 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
+import random
 import shutil
-from dataclasses import replace
+import signal
+import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from pipeflow.dsl import CheckpointError
 from pipeflow.rl.batches import Advantages
-from pipeflow.rl.checkpoints import (
-    Checkpoint,
-    CheckpointError,
+from pipeflow.rl.environments import EnvSpec
+from pipeflow.rl.learners.ppo import PPOLearner
+from pipeflow.rl.policies import PolicySpec
+from pipeflow.rl.running_moments import Moments
+from pipeflow.state.folders import (
+    Saved,
     checkpoints_in,
     extend_series,
     is_checkpoint,
     load_checkpoint,
     save_checkpoint,
 )
-from pipeflow.rl.environments import EnvSpec
-from pipeflow.rl.learners.ppo import PPOLearner
-from pipeflow.rl.policies import PolicySpec
-from pipeflow.rl.running_moments import Moments
+from pipeflow.state.values import Json, StateValue
 
-SMALL = Checkpoint(
-    "ppo",
-    {"env": {"env": "CartPole-v1", "kwargs": {"gravity": 9.8}}, "hidden": [64, 64], "anneal_steps": None},
+ABOUT: Mapping[str, Json] = {
+    "env": {"env": "CartPole-v1", "kwargs": {"gravity": 9.8}},
+    "hidden": [64, 64],
+    "anneal_steps": None,
+}
+SMALL = Saved(
+    ABOUT,
     {
         "version": 3,
         "moments/return/count": 2.0,
         "moments/return/mean": np.array(0.1),
         "parameters/weight": np.arange(6, dtype=np.float32).reshape(2, 3),
     },
-    {"torch": "2.13.0"},
 )
 
 
@@ -65,13 +73,9 @@ def learner(seed: int, hidden: tuple[int, ...] = (8,)) -> PPOLearner:
 
 
 def test_everything_comes_back_as_it_was(tmp_path: Path) -> None:
-    save_checkpoint(tmp_path / "it", SMALL)
+    save_checkpoint(tmp_path / "it", *SMALL)
     loaded = load_checkpoint(tmp_path / "it")
-    assert (loaded.algorithm, loaded.config, loaded.versions) == (
-        SMALL.algorithm,
-        SMALL.config,
-        SMALL.versions,
-    )
+    assert loaded.about == SMALL.about
     assert loaded.state.keys() == SMALL.state.keys()
     for name, value in SMALL.state.items():
         assert type(loaded.state[name]) is type(value)
@@ -95,7 +99,7 @@ def test_everything_comes_back_as_it_was(tmp_path: Path) -> None:
 def test_arrays_of_any_kind_come_back(
     tmp_path: Path, array: np.ndarray[tuple[int, ...], np.dtype[np.generic]]
 ) -> None:
-    save_checkpoint(tmp_path / "it", replace(SMALL, state={"array": array}))
+    save_checkpoint(tmp_path / "it", ABOUT, {"array": array})
     loaded = load_checkpoint(tmp_path / "it").state["array"]
     assert isinstance(loaded, np.ndarray)
     assert (loaded.dtype, loaded.shape) == (array.dtype, array.shape)
@@ -103,7 +107,7 @@ def test_arrays_of_any_kind_come_back(
 
 
 def test_a_loaded_array_may_be_written_to(tmp_path: Path) -> None:
-    save_checkpoint(tmp_path / "it", SMALL)
+    save_checkpoint(tmp_path / "it", *SMALL)
     weight = load_checkpoint(tmp_path / "it").state["parameters/weight"]
     assert isinstance(weight, np.ndarray)
     assert weight.flags.writeable
@@ -112,7 +116,7 @@ def test_a_loaded_array_may_be_written_to(tmp_path: Path) -> None:
 def test_a_learner_goes_on_bit_for_bit_from_its_checkpoint(tmp_path: Path) -> None:
     first = learner(seed=1)
     first.update(batch(32))
-    save_checkpoint(tmp_path / "it", replace(SMALL, state=first.state()))
+    save_checkpoint(tmp_path / "it", ABOUT, first.state())
 
     # Other parameters; the seed, of the minibatches as well, is part of the configuration.
     second = PPOLearner(learner(seed=1).policy.spec, minibatch_size=16, epochs=2, seed=1)
@@ -128,22 +132,22 @@ def test_a_learner_goes_on_bit_for_bit_from_its_checkpoint(tmp_path: Path) -> No
 
 
 def test_a_state_of_another_policy_is_refused_by_the_learner(tmp_path: Path) -> None:
-    save_checkpoint(tmp_path / "it", replace(SMALL, state=learner(seed=0, hidden=(16,)).state()))
+    save_checkpoint(tmp_path / "it", ABOUT, learner(seed=0, hidden=(16,)).state())
     other = learner(seed=0, hidden=(8,))
     with pytest.raises(ValueError, match=r"has shape \(16, 4\), this policy's has \(8, 4\)"):
         other.load_state(load_checkpoint(tmp_path / "it").state)
 
 
-def test_a_value_that_is_no_number_is_refused() -> None:
+def test_a_value_that_is_no_number_is_refused(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="state 'flag' is a bool"):
-        Checkpoint("ppo", {}, {"flag": True})
+        save_checkpoint(tmp_path / "it", {}, dict[str, StateValue]({"flag": True}))
 
 
 def test_a_checkpoint_is_never_overwritten(tmp_path: Path) -> None:
-    save_checkpoint(tmp_path / "it", SMALL)
+    save_checkpoint(tmp_path / "it", *SMALL)
     with pytest.raises(FileExistsError, match="never overwritten"):
-        save_checkpoint(tmp_path / "it", replace(SMALL, algorithm="other"))
-    assert load_checkpoint(tmp_path / "it").algorithm == "ppo"
+        save_checkpoint(tmp_path / "it", {"other": 1}, {})
+    assert load_checkpoint(tmp_path / "it").about == ABOUT
 
 
 def test_the_name_appears_last_and_after_all_contents_are_on_the_disk(
@@ -164,7 +168,7 @@ def test_the_name_appears_last_and_after_all_contents_are_on_the_disk(
         pytest.skip("the names of open files are read from /proc")
     monkeypatch.setattr(os, "fsync", recorded_fsync)
     monkeypatch.setattr(Path, "rename", recorded_rename)
-    save_checkpoint(tmp_path / "it", SMALL)
+    save_checkpoint(tmp_path / "it", *SMALL)
     assert events == [
         "fsync state.safetensors",
         "fsync checkpoint.json",
@@ -193,21 +197,21 @@ def test_a_failure_at_any_moment_leaves_no_checkpoint_and_no_rest(
         if moment == "rename":
             patch.setattr(Path, "rename", failing_rename)
         with pytest.raises(KeyboardInterrupt if moment == "rename" else OSError):
-            save_checkpoint(tmp_path / "series" / "000000000001", SMALL)
+            save_checkpoint(tmp_path / "series" / "000000000001", *SMALL)
     assert list((tmp_path / "series").iterdir()) == []
 
 
 def test_what_a_killed_process_left_is_no_checkpoint_and_is_written_over(tmp_path: Path) -> None:
-    save_checkpoint(tmp_path / "elsewhere", SMALL)
+    save_checkpoint(tmp_path / "elsewhere", *SMALL)
     shutil.copytree(tmp_path / "elsewhere", tmp_path / "series" / ".writing-000000000007")
     assert checkpoints_in(tmp_path / "series") == []
-    saved = extend_series(tmp_path / "series", 7, SMALL)
+    saved = extend_series(tmp_path / "series", 7, *SMALL)
     assert [path.name for path in (tmp_path / "series").iterdir()] == [saved.name]
     load_checkpoint(saved)
 
 
 def test_a_truncated_file_is_refused_by_name(tmp_path: Path) -> None:
-    save_checkpoint(tmp_path / "it", SMALL)
+    save_checkpoint(tmp_path / "it", *SMALL)
     file = tmp_path / "it" / "state.safetensors"
     file.write_bytes(file.read_bytes()[:-1])
     with pytest.raises(
@@ -217,7 +221,7 @@ def test_a_truncated_file_is_refused_by_name(tmp_path: Path) -> None:
 
 
 def test_a_file_with_one_wrong_bit_is_refused_by_name(tmp_path: Path) -> None:
-    save_checkpoint(tmp_path / "it", SMALL)
+    save_checkpoint(tmp_path / "it", *SMALL)
     file = tmp_path / "it" / "state.safetensors"
     content = bytearray(file.read_bytes())
     content[-1] ^= 1
@@ -227,17 +231,15 @@ def test_a_file_with_one_wrong_bit_is_refused_by_name(tmp_path: Path) -> None:
 
 
 def test_arrays_of_another_checkpoint_are_refused(tmp_path: Path) -> None:
-    save_checkpoint(tmp_path / "one", SMALL)
-    save_checkpoint(
-        tmp_path / "two", replace(SMALL, state={"parameters/weight": np.ones((2, 3), np.float32)})
-    )
+    save_checkpoint(tmp_path / "one", *SMALL)
+    save_checkpoint(tmp_path / "two", ABOUT, {"parameters/weight": np.ones((2, 3), np.float32)})
     shutil.copy(tmp_path / "two" / "state.safetensors", tmp_path / "one")
     with pytest.raises(CheckpointError, match=r"one/state\.safetensors is damaged"):
         load_checkpoint(tmp_path / "one")
 
 
 def test_a_missing_array_file_is_refused_by_name(tmp_path: Path) -> None:
-    save_checkpoint(tmp_path / "it", SMALL)
+    save_checkpoint(tmp_path / "it", *SMALL)
     (tmp_path / "it" / "state.safetensors").unlink()
     with pytest.raises(CheckpointError, match=r"it/state\.safetensors cannot be read"):
         load_checkpoint(tmp_path / "it")
@@ -251,25 +253,25 @@ def test_a_missing_array_file_is_refused_by_name(tmp_path: Path) -> None:
         ("[1, 2]", "does not describe a pipeflow checkpoint"),
         ('{"format": "torch", "format_version": 1}', "does not describe a pipeflow checkpoint"),
         (
-            '{"format": "pipeflow checkpoint", "format_version": 2}',
-            "format version 2, and this pipeflow reads 1",
+            '{"format": "pipeflow checkpoint", "format_version": 1}',
+            "format version 1, and this pipeflow reads 2",
         ),
-        ('{"format": "pipeflow checkpoint", "format_version": 1}', "its 'state' is missing"),
+        ('{"format": "pipeflow checkpoint", "format_version": 2}', "its 'state' is missing"),
     ],
 )
 def test_a_foreign_or_damaged_description_is_refused_by_name(
     tmp_path: Path, content: str, message: str
 ) -> None:
-    save_checkpoint(tmp_path / "it", SMALL)
+    save_checkpoint(tmp_path / "it", *SMALL)
     (tmp_path / "it" / "checkpoint.json").write_text(content)
     with pytest.raises(CheckpointError, match=f"it/checkpoint.json.*{message}") as caught:
         load_checkpoint(tmp_path / "it")
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("key", ["algorithm", "config", "versions", "state", "arrays"])
+@pytest.mark.parametrize("key", ["about", "state", "arrays"])
 def test_a_description_without_one_of_its_parts_is_refused(tmp_path: Path, key: str) -> None:
-    save_checkpoint(tmp_path / "it", SMALL)
+    save_checkpoint(tmp_path / "it", *SMALL)
     file = tmp_path / "it" / "checkpoint.json"
     description = json.loads(file.read_text())
     del description[key]
@@ -279,7 +281,7 @@ def test_a_description_without_one_of_its_parts_is_refused(tmp_path: Path, key: 
 
 
 def test_a_number_that_is_none_is_refused(tmp_path: Path) -> None:
-    save_checkpoint(tmp_path / "it", SMALL)
+    save_checkpoint(tmp_path / "it", *SMALL)
     file = tmp_path / "it" / "checkpoint.json"
     file.write_text(file.read_text().replace('"version": 3', '"version": "3"'))
     with pytest.raises(CheckpointError, match="its state 'version' is no number"):
@@ -295,15 +297,15 @@ def test_where_there_is_none_the_message_says_so(tmp_path: Path) -> None:
 def test_a_series_keeps_the_newest_in_the_order_of_their_steps(tmp_path: Path) -> None:
     series = tmp_path / "checkpoints"
     for steps in (900, 1_000, 20_000):
-        extend_series(series, steps, SMALL, keep=2)
+        extend_series(series, steps, *SMALL, keep=2)
     assert [path.name for path in checkpoints_in(series)] == ["000000001000", "000000020000"]
 
 
 def test_a_series_leaves_alone_what_somebody_renamed(tmp_path: Path) -> None:
     series = tmp_path / "checkpoints"
-    extend_series(series, 1, SMALL, keep=1).rename(series / "best")
-    extend_series(series, 2, SMALL, keep=1)
-    extend_series(series, 3, SMALL, keep=1)
+    extend_series(series, 1, *SMALL, keep=1).rename(series / "best")
+    extend_series(series, 2, *SMALL, keep=1)
+    extend_series(series, 3, *SMALL, keep=1)
     assert [path.name for path in checkpoints_in(series)] == ["000000000003"]
     assert is_checkpoint(series / "best")
 
@@ -312,12 +314,35 @@ def test_no_checkpoint_is_deleted_before_the_new_one_is_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     series = tmp_path / "checkpoints"
-    extend_series(series, 1, SMALL, keep=1)
+    extend_series(series, 1, *SMALL, keep=1)
 
     def failing_rename(self: Path, target: Path) -> Path:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Path, "rename", failing_rename)
     with pytest.raises(OSError, match="No space left"):
-        extend_series(series, 2, SMALL, keep=1)
+        extend_series(series, 2, *SMALL, keep=1)
     load_checkpoint(series / "000000000001")
+
+
+def test_a_process_that_is_killed_at_any_moment_leaves_whole_checkpoints(tmp_path: Path) -> None:
+    series, moments = tmp_path / "checkpoints", random.Random(3)
+    state = {**SMALL.state, "large": np.zeros(200_000)}
+    extend_series(series, 0, ABOUT, state)
+    newest = -1
+    for _ in range(100):
+        child = os.fork()
+        if child == 0:
+            try:
+                for steps in itertools.count(newest + 1):
+                    extend_series(series, steps, ABOUT, state)
+            finally:
+                os._exit(1)
+        time.sleep(moments.uniform(0, 0.03))
+        os.kill(child, signal.SIGKILL)
+        assert os.WIFSIGNALED(os.waitpid(child, 0)[1]), "it was killed while it wrote"
+        found = checkpoints_in(series)
+        assert found, "what was there is not deleted before the next is complete"
+        assert all(load_checkpoint(path).about == ABOUT for path in found)
+        newest = int(found[-1].name)
+    assert newest > 20, "and some were written"

@@ -1,10 +1,10 @@
-"""Checkpoints: what a learner needs to go on, on disk in formats that run no code when they are read.
+"""Checkpoints on disk: a state and what is to be known about it, in formats that run no code when they are read.
 
-Apart from the learners, which hand out their state under flat names and know nothing of files. A checkpoint is
-a folder of two files: `state.safetensors` has the arrays (weights, optimiser, normalisation statistics),
-`checkpoint.json` the numbers, the configuration and the versions, and the digest of the other file. The folder
-is written under a temporary name and renamed when all of it is on the disk, so one that has its name is
-complete, whatever kills the process. A series of them in one folder keeps the newest few.
+Apart from what is saved, which knows nothing of files. A checkpoint is a folder of two files:
+`state.safetensors` has the arrays (weights, optimiser, normalisation statistics), `checkpoint.json` the numbers,
+what is to be known about them, and the digest of the other file. The folder is written under a temporary name
+and renamed when all of it is on the disk, so one that has its name is complete, whatever kills the process. A
+series of them in one folder keeps the newest few.
 """
 
 from __future__ import annotations
@@ -13,77 +13,54 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 import safetensors.numpy
 from numpy.typing import NDArray
 from safetensors import SafetensorError
 
-from pipeflow.rl.saved_state import StateValue
-
-Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
-"""What JSON can say."""
+from pipeflow.dsl.errors import CheckpointError
+from pipeflow.state.values import Json, StateValue
 
 _FORMAT = "pipeflow checkpoint"
-_FORMAT_VERSION = 1
+_FORMAT_VERSION = 2
 _DESCRIPTION = "checkpoint.json"
 _ARRAYS = "state.safetensors"
 _TEMPORARY = ".writing-"
 
 
-class CheckpointError(ValueError):
-    """No checkpoint, or one that is damaged, of something else, or of a newer pipeflow; names the file."""
+class Saved(NamedTuple):
+    """What a checkpoint holds: `about` is for whoever reads it, `state` the arrays and numbers."""
 
-
-@dataclass(frozen=True, eq=False)
-class Checkpoint:
-    """A learner's state, and what is needed to build the learner that it belongs to.
-
-    algorithm: its name in the catalogue. config: the algorithm's configuration as JSON. state: what the
-    learner's `state()` returned. versions: of the packages that wrote it, by name; for people, not checked.
-    """
-
-    algorithm: str
-    config: Mapping[str, Json]
+    about: Mapping[str, Json]
     state: Mapping[str, StateValue]
-    versions: Mapping[str, str] = field(default_factory=dict[str, str])
-
-    def __post_init__(self) -> None:
-        for name, value in self.state.items():
-            # Others than learners may hand in a state, and a bool would come back as one.
-            if isinstance(value, bool) or not isinstance(value, (int, float, np.ndarray)):
-                raise TypeError(f"state {name!r} is a {type(value).__name__}; give arrays, int or float")
 
 
-def save_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
+def save_checkpoint(path: Path, about: Mapping[str, Json], state: Mapping[str, StateValue]) -> None:
     """Write a checkpoint as the new folder `path`, which appears with all of its contents or not at all.
 
     The folder's own folder is made where it does not exist.
-    Raises FileExistsError if there is something at `path`, OSError if it cannot be written.
+    Raises FileExistsError if there is something at `path`, OSError if it cannot be written, TypeError for a state
+    of anything but arrays, int and float.
     """
     if path.exists():
         raise FileExistsError(f"{path} exists, and a checkpoint is never overwritten; give another name")
+    for name, value in state.items():
+        # A bool would come back as one.
+        if isinstance(value, bool) or not isinstance(value, int | float | np.ndarray):
+            raise TypeError(f"state {name!r} is a {type(value).__name__}; give arrays, int or float")
     path.parent.mkdir(parents=True, exist_ok=True)
     arrays = safetensors.numpy.save(
-        {
-            name: _contiguous(value)
-            for name, value in checkpoint.state.items()
-            if isinstance(value, np.ndarray)
-        }
+        {name: _contiguous(value) for name, value in state.items() if isinstance(value, np.ndarray)}
     )
     description = {
         "format": _FORMAT,
         "format_version": _FORMAT_VERSION,
-        "algorithm": checkpoint.algorithm,
-        "config": checkpoint.config,
-        "versions": checkpoint.versions,
-        "state": {
-            name: value for name, value in checkpoint.state.items() if not isinstance(value, np.ndarray)
-        },
+        "about": about,
+        "state": {name: value for name, value in state.items() if not isinstance(value, np.ndarray)},
         "arrays": {"bytes": len(arrays), "sha256": hashlib.sha256(arrays).hexdigest()},
     }
     temporary = path.parent / f"{_TEMPORARY}{path.name}"
@@ -100,26 +77,22 @@ def save_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
     _synchronise(path.parent)
 
 
-def load_checkpoint(path: Path) -> Checkpoint:
+def load_checkpoint(path: Path) -> Saved:
     """Read the checkpoint folder `path`; its arrays are the caller's own.
 
-    Raises CheckpointError if there is none, or if it is damaged, foreign, or of a newer format.
+    Raises CheckpointError if there is none, or if it is damaged, foreign, or of another format.
     """
     file = path / _DESCRIPTION
     description = _read_description(file)
     state: dict[str, StateValue] = {}
     for name, value in _mapping(description, "state", file).items():
-        if isinstance(value, bool) or not isinstance(value, (int, float)):
+        if isinstance(value, bool) or not isinstance(value, int | float):
             raise CheckpointError(
                 f"{file} is damaged: its state {name!r} is no number; use another checkpoint"
             )
         state[name] = value
     state.update(_read_arrays(path / _ARRAYS, _mapping(description, "arrays", file)))
-    algorithm = description.get("algorithm")
-    if not isinstance(algorithm, str):
-        raise CheckpointError(f"{file} is damaged: it names no algorithm; use another checkpoint")
-    versions = {name: str(version) for name, version in _mapping(description, "versions", file).items()}
-    return Checkpoint(algorithm, _mapping(description, "config", file), state, versions)
+    return Saved(_mapping(description, "about", file), state)
 
 
 def is_checkpoint(path: Path) -> bool:
@@ -137,7 +110,9 @@ def checkpoints_in(folder: Path) -> list[Path]:
     return sorted(path for path in folder.iterdir() if path.name.isdecimal() and is_checkpoint(path))
 
 
-def extend_series(folder: Path, steps: int, checkpoint: Checkpoint, keep: int = 3) -> Path:
+def extend_series(
+    folder: Path, steps: int, about: Mapping[str, Json], state: Mapping[str, StateValue], keep: int = 3
+) -> Path:
     """Save the checkpoint that a run made after `steps` environment steps, and delete all but the newest few.
 
     An older one is deleted only when the new one is on the disk. A checkpoint of the same number of steps is
@@ -149,7 +124,7 @@ def extend_series(folder: Path, steps: int, checkpoint: Checkpoint, keep: int = 
         raise ValueError(f"keep must be at least 1, got {keep}")
     path = folder / f"{steps:012d}"
     if not is_checkpoint(path):
-        save_checkpoint(path, checkpoint)
+        save_checkpoint(path, about, state)
     for old in checkpoints_in(folder)[:-keep]:
         shutil.rmtree(old)
     return path
