@@ -7,9 +7,12 @@ another version's.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import math
 import types
 from collections.abc import Mapping
+from inspect import Parameter, signature
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from pipeflow.algorithms.catalogue import Configuration
@@ -59,6 +62,11 @@ def _build(kind: Any, values: Mapping[str, Json], where: str) -> Any:
     unknown = sorted(values.keys() - known)
     if unknown:
         raise ValueError(f"{kind.__name__} has no field {where}{unknown[0]}; use the pipeflow that wrote it")
+    needed = {
+        name for name, parameter in signature(kind).parameters.items() if parameter.default is Parameter.empty
+    }
+    if missing := sorted(needed - values.keys()):
+        raise ValueError(f"{kind.__name__} needs a field {where}{missing[0]}; use the pipeflow that wrote it")
     return kind(**{name: _fitted(hints[name], value, where + name) for name, value in values.items()})
 
 
@@ -83,7 +91,10 @@ def _fitted(hint: Any, value: Json, where: str) -> Any:
     elif origin is Literal and value in arguments:
         return value
     elif hint is float and isinstance(value, (int, float)) and not isinstance(value, bool):
-        return float(value)
+        # No setting is nan, and a whole number may be too large.
+        with contextlib.suppress(OverflowError):
+            if not math.isnan(number := float(value)):
+                return number
     elif hint in (bool, int, str, type(None)) and type(value) is hint:
         return value
     raise ValueError(f"{where} is {value!r}, which is no {getattr(hint, '__name__', hint)}")

@@ -31,10 +31,11 @@ class Explanation:
 def explain(error: Exception) -> Explanation:
     """How the command line puts an exception that ended it."""
     # Imported when something is wrong: gymnasium takes longer than a command needs to start.
+    from pipeflow.algorithms.catalogue import UnknownAlgorithm
     from pipeflow.rl.single_environments import BadEnvironment, UnknownEnvironment
 
     match error:
-        case UsageError() | EngineError() | CheckpointError() | UnknownEnvironment():
+        case UsageError() | EngineError() | CheckpointError() | UnknownAlgorithm() | UnknownEnvironment():
             return Explanation(one_line(error), "", USAGE)
         case BadEnvironment():
             return Explanation(_environment_line(error), "", FAILURE)

@@ -9,10 +9,11 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import math
 import os
 import re
 from collections.abc import Generator, Sequence
-from dataclasses import make_dataclass
+from dataclasses import fields, is_dataclass, make_dataclass
 from functools import partial
 from typing import Any, TypeVar
 
@@ -70,11 +71,24 @@ def _parse(kind: type[Any], words: Sequence[str], program: str, description: str
     complaint = io.StringIO()
     try:
         with contextlib.redirect_stderr(complaint), _unwrapped():
-            return call()
+            parsed = call()
     except SystemExit as stop:
         if not stop.code:
             raise
         raise UsageError(_complaint(complaint.getvalue(), program)) from None
+    _refuse_nan(parsed)
+    return parsed
+
+
+# `Any`: a dataclass of whatever fields.
+def _refuse_nan(options: Any) -> None:
+    """A float that is no number fits its field's type and is in no range, but passes many a check of one."""
+    for field in fields(options):
+        value = getattr(options, field.name)
+        if is_dataclass(value):
+            _refuse_nan(value)
+        elif isinstance(value, float) and math.isnan(value):
+            raise UsageError(f"--{field.name.replace('_', '-')} must be a number, got nan")
 
 
 def _registry() -> ConstructorRegistry:
@@ -140,7 +154,7 @@ def _keyword(word: str) -> tuple[str, object]:
         raise ValueError(f"--env-kwargs takes key=value, such as gravity=9.8, got {word!r}")
     try:
         return key, json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         return key, value
 
 

@@ -61,6 +61,9 @@ def _loaded(group: Actors[AnyLearner], state: Mapping[str, StateValue]) -> Weigh
     try:
         learner.load_state(state)
         return learner.weights()
+    # What torch and numpy say of other shapes and dtypes.
+    except (LookupError, RuntimeError, TypeError) as error:
+        raise ValueError(f"its state of {group.group.name} cannot be loaded: {error}") from error
     finally:
         close = getattr(learner, "close", None)
         if callable(close):

@@ -129,7 +129,7 @@ def _invariant(reference: str) -> Invariant:
 def _named(reference: str) -> object:
     """What MODULE:NAME names; a module in the working directory is found as `python -m` would find it."""
     module, _, name = reference.partition(":")
-    if not module or not name:
+    if not all(part.isidentifier() for part in [*module.split("."), *name.split(".")]):
         raise UsageError(f"{reference!r} is not of the form MODULE:NAME, as in {_USAGE.lower()}")
     here = str(Path.cwd())
     if here not in sys.path and "" not in sys.path:

@@ -7,7 +7,8 @@ method's input and its output; no string names a method.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Generic, ParamSpec, Self, TypeVar, final, get_args, overload
@@ -18,7 +19,7 @@ from pipeflow.dsl import nodes
 from pipeflow.dsl.checks import check_fits, check_method, check_own_shards, check_positive
 from pipeflow.dsl.expressions import Operator
 from pipeflow.dsl.item_types import name_of, returned_type, taken_type
-from pipeflow.dsl.nodes import Group, OnError
+from pipeflow.dsl.nodes import Group, OnError, Placement
 from pipeflow.dsl.operands import TakenBy, expect_either, expect_stream, grown, regrown
 from pipeflow.dsl.sharding import Scatter
 from pipeflow.dsl.signals import Ended, NotReady
@@ -204,11 +205,35 @@ class Actors(Generic[W]):
 
         Args:
             cpus: processor cores, fractions allowed.
-            gpus: accelerators, fractions allowed.
-            custom: resources that the cluster's nodes declare by name.
+            gpus: accelerators, a fraction of one or a whole number.
+            custom: resources that the cluster's nodes declare by name, such as ``learner=1``, or
+                ``**{"node:10.0.0.7": 0.001}`` for the node of that address.
+
+        Raises:
+            ValueError: an amount is negative or not finite, or between whole numbers of accelerators, or `custom`
+                names what has an argument of its own, or memory.
         """
         wanted = {"CPU": cpus, "GPU": gpus, **custom}
+        _check_resources(gpus, wanted, custom)
         return Actors(dataclasses.replace(self.group, resources=MappingProxyType(wanted)))
+
+    def placement(self, strategy: Placement, /) -> Actors[W]:
+        """How the actors of the group share the nodes of a cluster; without it the cluster decides for each alone.
+
+        The places of all are reserved together, and no actor starts before there is room for every one. A place is
+        what `resources` says, a core where it says nothing. It is kept for an actor that is started again; if its
+        node is lost, another is reserved elsewhere. In one process it means nothing.
+
+        Args:
+            strategy: ``"spread"``: on as many nodes as possible. ``"pack"``: on as few as possible.
+
+        Raises:
+            ValueError: there is no such strategy.
+        """
+        if strategy not in get_args(Placement):
+            message = f"placement(strategy) must be one of {', '.join(get_args(Placement))}, got {strategy!r}"
+            raise ValueError(message)
+        return Actors(dataclasses.replace(self.group, placement=strategy))
 
     def restarts(self, count: int, /) -> Actors[W]:
         """Let dead actors of the group be started again, `count` times in all (law 19); see `on_error` as well.
@@ -315,3 +340,22 @@ def group_of(plan: Stream[Any], actor_class: type[W]) -> Actors[W]:
         message = f"the plan has {len(found)} groups of {actor_class.__name__}; its groups are: {known}"
         raise LookupError(message)
     return found[0]
+
+
+def _check_resources(gpus: float, wanted: Mapping[str, float], custom: Mapping[str, float]) -> None:
+    arguments = {"CPU": "cpus", "GPU": "gpus"}
+    for name in custom:
+        if name in arguments:
+            message = f"resources({name}=...) is written resources({arguments[name]}=...)"
+            raise ValueError(message)
+        if name in ("memory", "object_store_memory"):
+            message = f"resources({name}=...) cannot be reserved; reserve what the nodes declare by name"
+            raise ValueError(message)
+    for name, amount in wanted.items():
+        if not 0 <= amount < math.inf:
+            argument = arguments.get(name, name)
+            message = f"resources({argument}=...) must be at least 0 and finite, got {amount}"
+            raise ValueError(message)
+    if gpus > 1 and gpus != int(gpus):
+        message = f"resources(gpus=...) must be below 1 or a whole number, got {gpus}"
+        raise ValueError(message)

@@ -28,6 +28,9 @@ Function = Callable[..., Any]
 OnError = Literal["raise", "restart", "drop_shard"]
 """What an error in an actor means: the end of the run, a new start of the actor, or the end of its shards."""
 
+Placement = Literal["spread", "pack"]
+"""How actors share the nodes of a cluster: on as many of them as possible, or on as few."""
+
 
 class Expansion(Protocol):
     """The state of an expanding stage while it runs: zero or more outputs for every input."""
@@ -62,7 +65,8 @@ class Group:
 
     `shards`, where given, is one further first argument for each actor. `restarts` is how often an actor of the
     group may be started again, `on_error` what an error in user code means, and a death for which no restart is
-    left. `time_limit` is how many seconds a call may take, None for as long as it likes.
+    left. `time_limit` is how many seconds a call may take, None for as long as it likes. `placement` is how the
+    actors share the nodes of a cluster, None where the cluster decides.
     """
 
     factory: Function
@@ -74,6 +78,7 @@ class Group:
     restarts: int = 0
     on_error: OnError = "raise"
     time_limit: float | None = None
+    placement: Placement | None = None
     name: str
     site: Site
 

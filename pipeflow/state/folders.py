@@ -13,6 +13,7 @@ import hashlib
 import json
 import os
 import shutil
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -139,7 +140,7 @@ def _read_description(file: Path) -> Mapping[str, Json]:
         raise CheckpointError(f"{file} cannot be read: {error}; use another checkpoint") from error
     try:
         description: Json = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise CheckpointError(f"{file} is damaged, it is no JSON: {error}; use another checkpoint") from error
     if not isinstance(description, dict) or description.get("format") != _FORMAT:
         raise CheckpointError(
@@ -155,14 +156,16 @@ def _read_description(file: Path) -> Mapping[str, Json]:
 
 def _read_arrays(file: Path, expected: Mapping[str, Json]) -> dict[str, NDArray[np.generic]]:
     try:
+        found = file.stat()
+        # Looked at before it is read: what is no file may never end.
+        if not stat.S_ISREG(found.st_mode) or found.st_size != expected.get("bytes"):
+            raise CheckpointError(
+                f"{file} is damaged: it has {found.st_size} bytes where {expected.get('bytes')} were written; "
+                "use another checkpoint"
+            )
         content = file.read_bytes()
     except OSError as error:
         raise CheckpointError(f"{file} cannot be read: {error.strerror}; use another checkpoint") from error
-    if len(content) != expected.get("bytes"):
-        raise CheckpointError(
-            f"{file} is damaged: it has {len(content)} bytes where {expected.get('bytes')} were written; "
-            "use another checkpoint"
-        )
     if hashlib.sha256(content).hexdigest() != expected.get("sha256"):
         raise CheckpointError(
             f"{file} is damaged: its contents are not what was written; use another checkpoint"

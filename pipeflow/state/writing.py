@@ -199,9 +199,9 @@ class Writer:
             owner = owner.base
         own = owner.flags.owndata or isinstance(owner.base, bytes)
         whole = owner.flags.c_contiguous or owner.flags.f_contiguous
-        if (own and not whole) or (not own and owner.flags.writeable):
+        if (own and not whole) or (not own and owner.flags.writeable and not self._made_anew):
             raise UnsavableValue(f"{place} is an array of memory that is not numpy's own")
-        # Nobody writes to memory that is not numpy's and may not be written to, as of items that came with Ray.
+        # Of memory that is not numpy's (Ray's, torch's) an item has a copy; an object that is filled might share it.
         if owner is array or not own:
             order = "C" if array.flags.c_contiguous else "F"
             name = self._stored(array.ravel(order), place)

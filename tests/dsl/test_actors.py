@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import math
+import re
 
 import pytest
 
@@ -73,6 +75,36 @@ def test_names_and_resources_are_the_user_s() -> None:
     assert workers.group.name == "left"
     assert workers.group.resources == {"CPU": 0.5, "GPU": 1, "accelerator_memory": 3}
     assert workers.stage(Worker.work).name == "left.stage(Worker.work)"
+
+
+@pytest.mark.parametrize(
+    ("amounts", "message"),
+    [
+        ({"cpus": -1}, "resources(cpus=...) must be at least 0 and finite, got -1"),
+        ({"gpus": math.inf}, "resources(gpus=...) must be at least 0 and finite, got inf"),
+        ({"learner": math.nan}, "resources(learner=...) must be at least 0 and finite, got nan"),
+        ({"gpus": 1.5}, "resources(gpus=...) must be below 1 or a whole number, got 1.5"),
+        ({"GPU": 1}, "resources(GPU=...) is written resources(gpus=...)"),
+        ({"memory": 1}, "resources(memory=...) cannot be reserved; reserve what the nodes declare by name"),
+    ],
+)
+def test_what_nobody_can_reserve_is_refused(amounts: dict[str, float], message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        actors(Worker, 1, 2).resources(**amounts)
+
+
+def test_a_placement_is_of_the_group_and_one_of_two() -> None:
+    workers = actors(Worker, 2, 1)
+    assert workers.group.placement is None
+    assert workers.placement("spread").placement("pack").group.placement == "pack"
+    with pytest.raises(ValueError, match=r"^placement\(strategy\) must be one of spread, pack, got 'wide'$"):
+        workers.placement("wide")  # type: ignore[arg-type]  # as a program without types may
+
+
+def test_in_one_process_a_placement_means_nothing() -> None:
+    workers = actors(Worker, 2, 7).placement("spread").resources(gpus=8)
+    with (workers.produce(Worker.number) | gather_sync()).run() as run:
+        assert [next(run), next(run)] == [7, 7]
 
 
 def test_the_default_is_one_item_in_flight_and_the_order_of_the_input() -> None:

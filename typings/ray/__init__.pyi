@@ -5,7 +5,7 @@ methods without `remote` unless each is decorated, and let a constructor take an
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Generic, ParamSpec, TypeVar, overload
+from typing import Generic, ParamSpec, TypedDict, TypeVar, overload
 
 from ray import actor as actor
 from ray import cloudpickle as cloudpickle
@@ -13,6 +13,7 @@ from ray import exceptions as exceptions
 from ray.actor import ActorClass
 
 __version__: str
+__file__: str
 
 _T = TypeVar("_T")
 _T_co = TypeVar("_T_co", covariant=True)
@@ -28,6 +29,12 @@ class Context:
 
 class RuntimeContext:
     gcs_address: str
+    def get_node_id(self) -> str: ...
+
+class Node(TypedDict):
+    NodeID: str
+    Alive: bool
+    Resources: dict[str, float]
 
 def get_runtime_context() -> RuntimeContext: ...
 def init(
@@ -46,6 +53,7 @@ def init(
     runtime_env: Mapping[str, object] | None = None,
 ) -> Context: ...
 def is_initialized() -> bool: ...
+def nodes() -> list[Node]: ...
 def shutdown(*, wait_for_processes: bool = False) -> None: ...
 def cluster_resources() -> dict[str, float]: ...
 def available_resources() -> dict[str, float]: ...

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Generic, Literal, Never, ParamSpec, TypeVar
 
 from ray import ObjectRef
+from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 _A = TypeVar("_A")
 _A_co = TypeVar("_A_co", covariant=True)
@@ -23,7 +24,7 @@ class ActorClass(Generic[_P, _A]):
         name: str = ...,
         lifetime: Literal["detached"] | None = ...,
         runtime_env: Mapping[str, object] = ...,
-        scheduling_strategy: Literal["DEFAULT", "SPREAD"] | None = ...,
+        scheduling_strategy: Literal["DEFAULT", "SPREAD"] | PlacementGroupSchedulingStrategy | None = ...,
     ) -> ActorClass[_P, _A]: ...
 
 class ActorHandle(Generic[_A_co]):

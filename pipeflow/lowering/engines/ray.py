@@ -1,28 +1,29 @@
 """The Ray engine: a host is a Ray actor, an item an object in Ray's store, on this machine or on a cluster.
 
-The only module that imports Ray. An item that the driver reads comes with the reply, as one object. Every other is
-an object of its own, which stays where it was made until somebody who needs it fetches it.
+With `ray_connection` the only module that imports Ray. An item that the driver reads comes with the reply, as one
+object. Every other is an object of its own, which stays where it was made until somebody who needs it fetches it.
 """
 
 from __future__ import annotations
 
-import logging
 import math
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import ray
 from ray import cloudpickle
+from ray.util.placement_group import PlacementGroup, placement_group, remove_placement_group
+from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 from typing_extensions import override
 
 from pipeflow.dsl.errors import EngineError
 from pipeflow.dsl.nodes import Group
 from pipeflow.lowering.engine import Actor, Call, Engine, Handle, overdue
-from pipeflow.lowering.engines.greeting import check_greeting
-from pipeflow.lowering.engines.resources import not_up, refuse_impossible
+from pipeflow.lowering.engines.ray_connection import Connection, RuntimeEnvironment, checked, first_line
+from pipeflow.lowering.engines.resources import not_up, refuse_impossible, reserved_by
 from pipeflow.lowering.engines.watch import Watch
 from pipeflow.lowering.host import Host
 from pipeflow.lowering.program import Answer, Failure, Reply, Status, Tally
@@ -35,16 +36,8 @@ _STATUSES = {status.value: status for status in Status}
 _CLOSE_SECONDS = 5.0
 
 
-@dataclass
-class _Connection:
-    """The process's connection to Ray, of which there is one: it ends with the last run that uses it."""
-
-    address: str | None = None
-    users: int = 0
-    ours: bool = False
-
-
-_CONNECTION = _Connection()
+# A process has one, which ends with the last run that uses it.
+_CONNECTION = Connection()
 
 
 class Ray(Engine):
@@ -52,22 +45,36 @@ class Ray(Engine):
 
     Args:
         address: of a running cluster (``host:port``, ``ray://host:port``, or ``auto``); None joins the Ray that
-            this process has started already, else starts one for the run and ends it with the run.
+            this process has started already, else starts one for the run, which listens on this machine's loopback
+            alone, and ends it with the run.
         num_cpus: cores to tell a Ray that is started here; None takes the machine's.
         start_limit: seconds that an actor may take to come up before the run ends with an `EngineError` which says
             what it wants and what the cluster has. Allow for the minutes that a cluster takes to grow. A Ray that
             was started here does not grow: what it cannot have is refused at once.
+        runtime_env: what the workers need that their nodes lack, as Ray's runtime environment: ``working_dir`` or
+            ``py_modules``, which are sent to them, ``env_vars``, ``pip``. None where everything is installed.
+
+    Raises:
+        ValueError: `runtime_env` is none.
     """
 
     def __init__(
-        self, address: str | None = None, num_cpus: int | None = None, *, start_limit: float = 120.0
+        self,
+        address: str | None = None,
+        num_cpus: int | None = None,
+        *,
+        start_limit: float = 120.0,
+        runtime_env: RuntimeEnvironment | None = None,
     ) -> None:
         self._address = address
         self._num_cpus = num_cpus
         self._start_limit = start_limit
+        self._runtime_env = None if runtime_env is None else checked(runtime_env)
         self._watch: Watch[ray.ObjectRef[Any]] = Watch(_finished, time.perf_counter)
         # What the actors of the run reserve, by their names.
         self._reserved: dict[str, Mapping[str, float]] = {}
+        # Where the groups are placed that say how, an actor in the bundle of its index.
+        self._placements: dict[Group, PlacementGroup] = {}
         # Whether what was waited for last had finished already, so that more may have.
         self._late = False
 
@@ -78,47 +85,28 @@ class Ray(Engine):
 
     @override
     def open(self) -> None:
-        if ray.is_initialized():
-            self._join()
-            return
-        try:
-            if self._address is not None:
-                check_greeting(self._address)
-                ray.init(address=self._address, log_to_driver=False, logging_level=logging.ERROR)
-            else:
-                ray.init(
-                    address="local",
-                    num_cpus=self._num_cpus,
-                    include_dashboard=False,
-                    log_to_driver=False,
-                    logging_level=logging.ERROR,
-                )
-        except (ConnectionError, OSError, RuntimeError, ValueError, AssertionError) as error:
-            where = self._address or "this machine"
-            message = (
-                f"Ray at {where} cannot be reached: {_first_line(error)}; check the address, or leave it out"
-            )
-            raise EngineError(message) from error
-        _CONNECTION.address = self._address
-        _CONNECTION.users = 1
-        _CONNECTION.ours = True
+        _CONNECTION.open(self._address, self._num_cpus, self._runtime_env)
 
     @override
     def start(self, name: str, index: int, group: Group) -> Actor:
-        resources = group.resources
+        resources = reserved_by(group)
+        self._reserved[name] = resources
+        if resources and _CONNECTION.is_own_ray:
+            refuse_impossible(group, self._reserved.values(), ray.cluster_resources())
         custom = {key: value for key, value in resources.items() if key not in ("CPU", "GPU")}
         options: dict[str, Any] = {"resources": custom} if custom else {}
         if "CPU" in resources:
             options["num_cpus"] = resources["CPU"]
         if resources.get("GPU"):
             options["num_gpus"] = resources["GPU"]
+        if group.placement is not None:
+            options["scheduling_strategy"] = PlacementGroupSchedulingStrategy(
+                self._placement(group), placement_group_bundle_index=index
+            )
         actor_class = ray.remote(_RemoteHost)
         handle = (actor_class.options(**options) if options else actor_class).remote(index)
         actor = _RemoteActor(name, handle, group.time_limit)
         self._watch.started(actor, handle.__ray_ready__.remote(), group)
-        self._reserved[name] = resources
-        if resources and _CONNECTION.ours and _CONNECTION.address is None:
-            refuse_impossible(group, self._reserved.values(), ray.cluster_resources())
         return actor
 
     @override
@@ -267,28 +255,29 @@ class Ray(Engine):
 
     @override
     def close(self) -> None:
-        _CONNECTION.users -= 1
-        if _CONNECTION.ours and _CONNECTION.users <= 0:
-            _CONNECTION.ours = False
-            ray.shutdown()
+        if ray.is_initialized():
+            for placement in self._placements.values():
+                remove_placement_group(placement)
+        self._placements.clear()
+        self._reserved.clear()
+        _CONNECTION.close()
 
     @override
     def now(self) -> float:
         return time.perf_counter()
 
-    def _not_up(self, actor: Actor, group: Group) -> EngineError:
-        return not_up(actor, group, self._start_limit, ray.cluster_resources(), ray.available_resources())
-
-    def _join(self) -> None:
-        """Use the connection that the process has."""
-        connected = ray.get_runtime_context().gcs_address
-        if self._address not in (None, "auto", "local", connected, _CONNECTION.address):
-            message = (
-                f"this process is connected to Ray at {connected} already and cannot use the one at "
-                f"{self._address} as well; call ray.shutdown() before, or leave the address out"
+    def _placement(self, group: Group) -> PlacementGroup:
+        placement = self._placements.get(group)
+        if placement is None:
+            place = {key: count for key, count in reserved_by(group).items() if count}
+            placement = self._placements[group] = placement_group(
+                [place] * group.count, "SPREAD" if group.placement == "spread" else "PACK"
             )
-            raise EngineError(message)
-        _CONNECTION.users += 1
+        return placement
+
+    def _not_up(self, actor: Actor, group: Group) -> EngineError:
+        nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+        return not_up(actor, group, self._start_limit, nodes, ray.available_resources())
 
 
 class _RemoteHandle(Handle):
@@ -446,16 +435,10 @@ def _portable(answer: Answer) -> Answer:
 
 
 def _unreadable(made_in: str, error: ray.exceptions.RayError) -> EngineError:
-    return EngineError(f"an item that was made in {made_in} cannot be read here: {_first_line(error)}")
+    return EngineError(f"an item that was made in {made_in} cannot be read here: {first_line(error)}")
 
 
 def _untravelled(error: ray.exceptions.RayError) -> Reply:
     """The reply to a call whose item or answer could not be pickled, or its argument not be unpickled."""
     cause = error.cause if isinstance(error, ray.exceptions.RayTaskError) else error
     return Reply(Status.FAILED, failure=Failure(-1, -1, cause, str(error)))
-
-
-def _first_line(error: BaseException) -> str:
-    if isinstance(error, ray.exceptions.RayTaskError):  # whose own text begins with Ray's internals
-        error = error.cause
-    return (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -69,6 +69,7 @@ def actors_keep_their_class_under_another_name() -> None:
 
 def actors_keep_their_class_with_resources() -> None:
     assert_type(workers.resources(cpus=2.0, tpu=1.0), Actors[RolloutWorker])
+    assert_type(workers.placement("spread").resources(gpus=1), Actors[RolloutWorker])
 
 
 def actors_keep_their_class_when_they_may_restart() -> None:

@@ -1,0 +1,147 @@
+"""Rules about weights: who sends them, who gets them, and what counts them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pipeflow.dsl import nodes
+from pipeflow.dsl.findings import Finding, Rule
+from pipeflow.dsl.nodes import Group, Node, producers_of
+from pipeflow.dsl.trees import groups_of, walk
+
+VARIANTS = Rule("PF201", "error", "weights between two variants of the same actors")
+UNUSED_RECEIVER = Rule("PF202", "warning", "a message to actors that no stage uses")
+UNTRAINED_SENDER = Rule("PF203", "warning", "weights of a learner that no stage trains")
+NEVER_UPDATED = Rule("PF204", "warning", "workers that never get the weights of their learner")
+UNCOUNTED_LAG = Rule("PF205", "error", "a limit of lag where no weights are sent")
+
+
+def receivers_of(node: Node) -> tuple[Group, ...]:
+    """The groups that a node sends weights to."""
+    match node:
+        case nodes.SyncWeights(workers=workers):
+            return (workers,)
+        case nodes.ReplyWeights():
+            return producers_of(node.input)
+        case _:
+            return ()
+
+
+def message_findings(root: Node) -> Iterator[Finding]:
+    """What is wrong with the messages of a plan."""
+    for node in walk(root):
+        match node:
+            case nodes.SyncWeights(learner=learner, workers=workers):
+                yield from _unused_receiver(node, workers, root)
+                yield from _untrained_sender(node, learner, root)
+            case nodes.ReplyWeights(learner=learner):
+                yield from _untrained_sender(node, learner, root)
+            case nodes.Notify(group=group):
+                yield from _unused_receiver(node, group, root)
+            case nodes.Produce():
+                yield from _never_updated(node, root)
+            case nodes.MaxLag():
+                yield from _uncounted_lag(node, root)
+            case _:
+                pass
+
+
+def _unused_receiver(node: Node, receiver: Group, root: Node) -> Iterator[Finding]:
+    if _is_used(receiver, root):
+        return
+    if other := _variant(receiver, root):
+        yield _variants(node, receiver, other)
+        return
+    message = (
+        f"{node.name} is for {receiver.name} ({receiver.site}), which no stage of the plan uses; name the "
+        "actors that produce or learn"
+    )
+    yield UNUSED_RECEIVER.broken(node.site, message)
+
+
+def _untrained_sender(node: Node, learner: Group, root: Node) -> Iterator[Finding]:
+    if _is_used(learner, root):
+        return
+    if other := _variant(learner, root):
+        yield _variants(node, learner, other)
+        return
+    message = (
+        f"{node.name} sends the weights of {learner.name} ({learner.site}), which no stage of the plan "
+        "trains, so they never change; name the learner whose stage is in the plan"
+    )
+    yield UNTRAINED_SENDER.broken(node.site, message)
+
+
+def _variants(node: Node, named: Group, used: Group) -> Finding:
+    message = (
+        f"{node.name} is for other actors than the stages use: {named.name} and {used.name} are two "
+        f"variants of the actors of {named.site}, started apart; keep the one with its .restarts, .named "
+        "or .resources in a variable, and use that alone"
+    )
+    return VARIANTS.broken(node.site, message)
+
+
+def _never_updated(source: nodes.Produce, root: Node) -> Iterator[Finding]:
+    group = source.group
+    if not _has(group, "set_weights") or _gets_messages(group, root):
+        return
+    if (other := _variant(group, root)) and _gets_messages(other, root):
+        return  # the finding at the sender says so
+    for node in walk(root):
+        if isinstance(node, nodes.Place) and not node.parallel and source in walk(node):
+            learner = node.group
+            if learner is not group and _has(learner, "weights"):
+                message = (
+                    f"{group.name} ({group.site}) never gets the weights of {learner.name}, which learns "
+                    "from its items, and acts with its first ones for ever; add | sync_weights(learner, "
+                    f"workers) behind {node.name}"
+                )
+                yield NEVER_UPDATED.broken(source.site, message)
+                return
+
+
+def _uncounted_lag(node: nodes.MaxLag, root: Node) -> Iterator[Finding]:
+    shards = node.input.inputs[0]  # it stands right behind a gather
+    groups = producers_of(shards)
+    if any(group in groups for sender in walk(root) for group in receivers_of(sender)):
+        return
+    names = ", ".join(f"{group.name} ({group.site})" for group in groups)
+    message = (
+        f"{node.name} limits nothing: it counts the weights that {names} was sent, and the plan sends "
+        "none; add | sync_weights(learner, workers), or delete it"
+    )
+    yield UNCOUNTED_LAG.broken(node.site, message)
+
+
+def _is_used(group: Group, root: Node) -> bool:
+    """Whether a stage runs in the actors, as against messages that nothing is done with."""
+    return any(
+        isinstance(node, nodes.Produce | nodes.Place | nodes.Scatter | nodes.Send) and node.group is group
+        for node in walk(root)
+    )
+
+
+def _gets_messages(group: Group, root: Node) -> bool:
+    """Whether anything comes to the actors from outside of their shards."""
+    for node in walk(root):
+        if group in receivers_of(node):
+            return True
+        if isinstance(node, nodes.Send | nodes.Notify | nodes.Scatter) and node.group is group:
+            return True
+        if isinstance(node, nodes.Place) and node.group is group and not node.parallel:
+            return True
+        if isinstance(node, nodes.Reply) and group in producers_of(node.input):
+            return True
+    return False
+
+
+def _variant(group: Group, root: Node) -> Group | None:
+    """Other actors of the plan that were derived from the same call, which have the very same keywords."""
+    for other in groups_of(root):
+        if other is not group and other.kwargs is group.kwargs and _is_used(other, root):
+            return other
+    return None
+
+
+def _has(group: Group, method: str) -> bool:
+    return callable(getattr(group.factory, method, None))

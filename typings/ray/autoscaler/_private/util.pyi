@@ -1,0 +1,6 @@
+"""What `ray up` does with its file before it starts anything."""
+
+from typing import Any
+
+def prepare_config(config: dict[str, Any]) -> dict[str, Any]: ...
+def validate_config(config: dict[str, Any]) -> None: ...

@@ -1,0 +1,13 @@
+"""Places that are reserved together."""
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+class PlacementGroup: ...
+
+def placement_group(
+    bundles: Sequence[Mapping[str, float]],
+    strategy: Literal["PACK", "SPREAD", "STRICT_PACK", "STRICT_SPREAD"] = "PACK",
+) -> PlacementGroup: ...
+def remove_placement_group(placement_group: PlacementGroup) -> None: ...
+def placement_group_table() -> Mapping[str, Mapping[str, object]]: ...
