@@ -6,8 +6,8 @@ This package describes; `pipeflow.lowering` runs. It imports nothing of ray, tor
 from pipeflow.dsl.actors import Actors, Placed, Send, actors, group_of, groups_with
 from pipeflow.dsl.errors import (
     ActorDiedError,
-    DeadlockError,
     CheckpointError,
+    DeadlockError,
     EngineError,
     PipeflowError,
     PlanError,
@@ -39,10 +39,10 @@ from pipeflow.dsl.transforms import Expand, ExpansionOf, Stage, expand, flat_map
 __all__ = [
     "ActorDiedError",
     "Actors",
+    "CheckpointError",
     "Concatenable",
     "DeadlockError",
     "Ended",
-    "CheckpointError",
     "EngineError",
     "Expand",
     "ExpansionOf",

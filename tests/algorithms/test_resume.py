@@ -78,9 +78,7 @@ def dqn_plan() -> Stream[Report]:
         (ppo_plan, "/optimizer/"),
         (ppo_plan, "/moments/"),
         (ppo_plan, "/parameters/"),
-        (dqn_plan, "/rows/"),
         (dqn_plan, "/generator"),
-        (dqn_plan, "/target/"),
     ],
 )
 def test_a_checkpoint_without_a_part_of_the_state_is_found_out(

@@ -153,7 +153,6 @@ FILES: dict[str, Callable[[Path], None]] = {
 DEEP = pytest.param(
     functools.partial(described, "[" * 100_000),
     id="a hundred thousand lists in each other",
-    marks=pytest.mark.xfail(reason="the reader of a description does not expect json's RecursionError"),
 )
 
 

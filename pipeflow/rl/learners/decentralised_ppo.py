@@ -8,7 +8,10 @@ section 3.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
+from typing_extensions import override
 
 from pipeflow.rl.batches import Trajectories
 from pipeflow.rl.environments import EnvSpec
@@ -22,6 +25,9 @@ from pipeflow.rl.policies import PolicySpec
 from pipeflow.rl.rollouts import RolloutWorker
 from pipeflow.rl.schedules import Schedule
 from pipeflow.rl.threads import torch_threads
+from pipeflow.state.values import StateValue, prefixed, under
+
+_ROLLOUTS = "rollouts/"
 
 
 class DecentralisedPPOWorker(PPOLearner, GradientLearner):
@@ -88,6 +94,21 @@ class DecentralisedPPOWorker(PPOLearner, GradientLearner):
             episodes=minibatch.episodes,
             metrics=metrics,
         )
+
+    @override
+    def state(self) -> dict[str, StateValue]:
+        """All that the next fragments and updates depend on: the learner's state, and the rollouts'."""
+        return {**super().state(), **prefixed(_ROLLOUTS, self._rollouts.state())}
+
+    @override
+    def load_state(self, state: Mapping[str, StateValue], /) -> None:
+        """Go on where the worker stood that gave this state.
+
+        Raises ValueError if it is of another configuration.
+        """
+        learner = {name: value for name, value in state.items() if not name.startswith(_ROLLOUTS)}
+        super().load_state(learner)
+        self._rollouts.load_state(under(_ROLLOUTS, state))
 
     def close(self) -> None:
         """Close the environments; the worker cannot sample after it."""
