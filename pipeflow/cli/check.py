@@ -1,4 +1,4 @@
-"""`pipeflow check`: what is wrong with plans of the user's, their types and their structure, in a form for machines.
+"""`pipeflow check`: what is wrong with plans of the user's, types and structure, in a form for machines.
 
 Starts nothing. Where plans come from is said in `targets`, what is looked for in `pipeflow.dsl.lint`.
 """
@@ -47,8 +47,8 @@ class CheckOptions:
 def check_plans(words: Sequence[str]) -> int:
     """Check plans and print what is wrong with them.
 
-    Returns 0 if nothing is, else 1. Raises UsageError for what names no plan or cannot be built, and for words that
-    do not fit.
+    Returns 0 if nothing is, else 1. Raises UsageError for what names no plan or cannot be built, and for words
+    that do not fit.
     """
     options = parse(
         CheckOptions,

@@ -230,7 +230,7 @@ def _is_in(code: CodeType, file: Path) -> bool:
 
 
 class _Watch:
-    """Looks on while a file's functions run: what they had names for, which were called, and that none runs a plan."""
+    """Looks on while a file's functions run: their names, which were called, and that none runs a plan."""
 
     def __init__(self, file: str) -> None:
         self._file = file

@@ -14,8 +14,8 @@ from pipeflow.cli.errors import UsageError
 from pipeflow.dsl.findings import Finding, Severity
 from pipeflow.dsl.sites import Site
 
-# `truthy-bool` finds `left and right` where `left & right` was meant. What a module imports is followed for its types,
-# and not reported.
+# `truthy-bool` finds `left and right` where `left & right` was meant. What a module imports is followed for its
+# types, and not reported.
 _SETTINGS = ("--strict", "--enable-error-code=truthy-bool", "--follow-imports=silent", "--output=json")
 _SEVERITIES: dict[str, Severity] = {"error": "error", "note": "note"}
 

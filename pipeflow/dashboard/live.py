@@ -82,7 +82,8 @@ class LivePage(Generic[T]):
 def numbers_of(item: object) -> tuple[dict[str, float], int]:
     """The curves that an item adds to, and the environment steps so far, 0 where it does not say.
 
-    A report's are its episodes' and its metrics; a number is a curve of its own, and so is every number of a mapping.
+    A report's are its episodes' and its metrics; a number is a curve of its own, and so is every number of a
+    mapping.
 
     >>> numbers_of({"loss": 0.5, "note": "warm"})
     ({'loss': 0.5}, 0)

@@ -158,7 +158,7 @@ class Recording:
             self._view = replace(self._view, events=events)
             self._append({"event": asdict(event)})
 
-    def _append(self, content: Mapping[str, object]) -> None:
+    def _append(self, content: Mapping[str, Json]) -> None:
         if self._file is not None:
             with self._file.open("a", encoding="utf-8") as stream:
                 stream.write(line(content))

@@ -37,8 +37,9 @@ class Ending:
 class RunView:
     """A run as the page shows it.
 
-    title: what is run. engine: its name. started, updated: of the clock, seconds since 1970. snapshots: the history,
-    thinned. latest: the newest snapshot, which the history may lack. ending: None while the run goes on.
+    title: what is run. engine: its name. started, updated: of the clock, seconds since 1970. snapshots: the
+    history, thinned. latest: the newest snapshot, which the history may lack. ending: None while the run goes
+    on.
     """
 
     title: str

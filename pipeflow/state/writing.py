@@ -21,7 +21,7 @@ from types import (
     MethodType,
     ModuleType,
 )
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -201,9 +201,10 @@ class Writer:
         whole = owner.flags.c_contiguous or owner.flags.f_contiguous
         if (own and not whole) or (not own and owner.flags.writeable and not self._made_anew):
             raise UnsavableValue(f"{place} is an array of memory that is not numpy's own")
-        # Of memory that is not numpy's (Ray's, torch's) an item has a copy; an object that is filled might share it.
+        # Of memory that is not numpy's (Ray's, torch's) an item has a copy; an object that is filled might share
+        # it.
         if owner is array or not own:
-            order = "C" if array.flags.c_contiguous else "F"
+            order: Literal["C", "F"] = "C" if array.flags.c_contiguous else "F"
             name = self._stored(array.ravel(order), place)
             return ["array", name, array.dtype.str, list(array.shape), order, array.flags.writeable]
         offset = array.__array_interface__["data"][0] - owner.__array_interface__["data"][0]

@@ -86,8 +86,8 @@ def test_its_weights_can_be_played_and_its_learners_saved_and_loaded(name: str) 
     learners = Learners(plan)
     with plan.run() as run:
         next(run)
-        weights, state = learners.weights(run), learners.state(run)
-    for one, loaded in zip(weights, Learners(small_plan(name)).loaded(state), strict=True):
+        weights, checkpoint = learners.weights(run), run.checkpoint()
+    for one, loaded in zip(weights, Learners(small_plan(name)).loaded(checkpoint), strict=True):
         assert one.version == loaded.version
         for key, array in one.parameters.items():
             np.testing.assert_array_equal(array, loaded.parameters[key])
