@@ -24,6 +24,7 @@ from pipeflow.dashboard.snapshots import Reading, Snapshot, bottleneck, figures
 from pipeflow.dashboard.views import Ending, Event, RunView, thinned
 from pipeflow.dsl import Stream
 from pipeflow.lowering.run import Run
+from pipeflow.state.values import Json
 
 T = TypeVar("T")
 

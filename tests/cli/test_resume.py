@@ -40,12 +40,10 @@ def error_of(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     return line
 
 
-@pytest.mark.parametrize(
-    "flags", [(), ("--normalise-observations", "--normalise-rewards", "--anneal-steps", SIX)]
-)
 def test_a_resumed_run_ends_with_the_curves_and_the_state_of_an_unbroken_one(
-    engine: str, flags: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+    engine: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    flags = ("--normalise-observations", "--normalise-rewards", "--anneal-steps", SIX)
     assert train("ppo", *FLAGS, *flags, "--steps", SIX, "--engine", engine, "--logdir", "whole") == 0
     assert train("ppo", *FLAGS, *flags, "--steps", THREE, "--engine", engine, "--logdir", "run") == 0
     stopped = int(rows_of(Path("run"))[-1]["steps"])

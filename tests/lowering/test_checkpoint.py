@@ -203,7 +203,7 @@ def test_a_generator_cannot_be_checkpointed_and_the_error_says_so() -> None:
 @pytest.mark.ray
 @pytest.mark.usefixtures("ray_runtime")
 @pytest.mark.parametrize("engines", [("ray", "ray"), ("inline", "ray"), ("ray", "inline")], ids=" to ".join)
-@pytest.mark.parametrize("delivered", [0, 4])
+@pytest.mark.parametrize("delivered", [pytest.param(0, marks=pytest.mark.slow), 4])
 def test_law_22_a_synchronous_plan_goes_on_across_engines(
     engines: tuple[EngineName, EngineName], delivered: int, tmp_path: Path
 ) -> None:
