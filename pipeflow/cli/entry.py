@@ -26,7 +26,6 @@ commands:
   graph ALGORITHM   print an algorithm's plan, as text or as a Mermaid flowchart
   list              the algorithms, with one line each
   simulate PLAN     check the laws on a plan of yours, MODULE:NAME, under many simulated schedules
-  check PLAN        find mistakes in plans of yours and in their types, without starting anything
 
   pipeflow COMMAND --help, or pipeflow train ALGORITHM --help, lists the flags
 
@@ -35,7 +34,7 @@ options:
   --version         show the version
   --debug           with any command: show the traceback of an error (as PIPEFLOW_DEBUG=1 does)
 """
-_COMMANDS = ("train", "eval", "graph", "list", "simulate", "check")
+_COMMANDS = ("train", "eval", "graph", "list", "simulate")
 _HELP_WORDS = ("-h", "--help")
 
 
@@ -106,11 +105,6 @@ def _run(words: list[str]) -> int:
         return evaluate_checkpoint(rest)
     if command == "simulate":
         return _simulate(rest)
-    if command == "check":
-        with deferred():
-            from pipeflow.cli.check import check_plans
-
-        return check_plans(rest)
     return _with_algorithm(command, rest)
 
 
