@@ -137,7 +137,7 @@ def test_fault_09_a_checkpoint_has_buffers_random_state_throttles_and_actors(
         checkpoint = run.checkpoint()
         rest = list(run)
         counters = [(node.items_in, node.items_out) for node in run.stats().nodes]
-    with plan.run(resume=checkpoint) as resumed:
+    with plan.run(make(), resume=checkpoint) as resumed:
         assert list(resumed) == rest
         assert [(node.items_in, node.items_out) for node in resumed.stats().nodes] == counters
     assert len(rest) == 9 - delivered

@@ -140,8 +140,12 @@ class Ray(Engine):
         if apart:
             answer, item = actor.remote_method(method, 2)(*values)
             call = _RemoteCall(actor, _RemoteHandle(actor.name, item), answer)
+            call.handle.answer = answer
         else:
             call = _RemoteCall(actor, _RemoteHandle(actor.name), actor.remote_method(method, 1)(*values))
+        if args:
+            handles = [arg for arg in args if isinstance(arg, _RemoteHandle)]
+            call.given = tuple(handle.answer for handle in handles if handle.answer is not None)
         if actor.time_limit is not None:
             given = [arg.ref for arg in args if isinstance(arg, _RemoteHandle) and arg.ref is not None]
             self._watch.called(actor, call.answer, given)
@@ -283,11 +287,13 @@ class Ray(Engine):
 class _RemoteHandle(Handle):
     """An item by its reference, or, without one, as it came with the reply."""
 
-    __slots__ = ("made_in", "ref", "value")
+    __slots__ = ("answer", "made_in", "ref", "value")
 
     def __init__(self, made_in: str, ref: ray.ObjectRef[Any] | None = None) -> None:
         self.made_in = made_in
         self.ref = ref
+        # Of the call that makes it, where it is an object apart.
+        self.answer: ray.ObjectRef[Any] | None = None
         self.value: object = None
 
     def travelling(self) -> object:
@@ -298,13 +304,15 @@ class _RemoteHandle(Handle):
 class _RemoteCall(Call):
     """A call, or the first of a `bundle` of calls that were made as one."""
 
-    __slots__ = ("answer", "bundle", "handle")
+    __slots__ = ("answer", "bundle", "given", "handle")
 
     def __init__(self, actor: Actor, handle: _RemoteHandle, answer: ray.ObjectRef[Any]) -> None:
         super().__init__(actor, handle)
         self.answer = answer
         self.handle = handle
         self.bundle: tuple[_RemoteCall, ...] = ()
+        # The answers of the calls that make the items which it was given.
+        self.given: tuple[ray.ObjectRef[Any], ...] = ()
 
     # `Any`: what a remote host made of its answer.
     def answered(self, answer: list[Any]) -> Sequence[Call]:
@@ -399,22 +407,24 @@ def _finished(refs: Sequence[ray.ObjectRef[Any]]) -> list[ray.ObjectRef[Any]]:
 
 
 def _with_earlier(by_ref: _ByRef, ready: Sequence[ray.ObjectRef[Any]]) -> list[_RemoteCall]:
-    """The calls that are ready, and those that their actors ran before them, whose answers are on their way.
+    """The calls that are ready, and those that ran before them, whose answers are on their way.
+
+    They are earlier ones of the same actors, and those that made an item which a ready one was given.
 
     A call that was given what is lost is ready though its actor has not run the calls before it: these come later.
     """
     if len(ready) == len(by_ref):
         return list(by_ref.values())
-    found, places = set(ready), list(by_ref.items())
-    last = {call.actor: place for place, (ref, call) in enumerate(places) if ref in found}
-    earlier = [
-        ref
-        for place, (ref, call) in enumerate(places)
-        if place < last.get(call.actor, -1) and ref not in found
-    ]
+    found, implied, actors = set(ready), set(ready), set[Actor]()
+    # Backwards, since both an actor's earlier calls and those that made an item were made before.
+    for ref, call in reversed(by_ref.items()):
+        if ref in implied or call.actor in actors:
+            actors.add(call.actor)
+            implied.update((ref, *call.given))
+    earlier = [ref for ref in by_ref if ref in implied and ref not in found]
     if earlier:
         found.update(ray.wait(earlier, num_returns=len(earlier), timeout=_PATIENCE_SECONDS)[0])
-    return [call for ref, call in places if ref in found]
+    return [call for ref, call in by_ref.items() if ref in found]
 
 
 def _flat(groups: Sequence[Sequence[Call]]) -> Sequence[Call]:

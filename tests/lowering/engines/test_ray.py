@@ -167,6 +167,26 @@ def test_a_call_is_reported_with_those_that_its_actor_ran_before_and_not_with_wh
     assert asked == [["a", "elsewhere", "b", "later"], ["a"]]
 
 
+def test_a_call_is_reported_with_the_one_that_made_its_item(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Law 9. Weights may be seen to be applied before they are seen to be lent."""
+    asked: list[list[str]] = []
+
+    def wait(refs: list[str], **_: object) -> tuple[list[str], list[str]]:
+        asked.append(list(refs))
+        return (["set"] if len(asked) == 1 else refs), []
+
+    monkeypatch.setattr(ray, "wait", wait)
+    monkeypatch.setattr(ray, "get", lambda refs: [[*_encoded(Reply(Status.EMPTY)), None] for _ in refs])
+    learner, worker = _RemoteActor("learner", None), _RemoteActor("worker", None)
+    update, lend, sample, put = (
+        _RemoteCall(whose, _RemoteHandle("here"), name)  # type: ignore[arg-type]
+        for name, whose in {"update": learner, "lend": learner, "sample": worker, "set": worker}.items()
+    )
+    put.given = (lend.answer,)
+    assert Ray().wait([update, lend, sample, put], None) == [update, lend, sample, put]
+    assert asked[1] == ["update", "lend", "sample"]
+
+
 def test_actors_get_what_they_reserve_and_the_index_in_their_group(ray_runtime: None) -> None:
     """Here a part of a core each; the default reserves nothing while it runs."""
     workers = actors(Counter, 2, limit=1).resources(cpus=0.25)
