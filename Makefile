@@ -12,7 +12,7 @@ export RAY_USAGE_STATS_ENABLED := 0
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test slow lint types format bench clean
+.PHONY: help venv demo test slow lint types mypy pyright format bench clean
 
 help:  ## show this list
 	@grep -E '^[a-z]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 10
@@ -31,7 +31,8 @@ venv: $(VENV)/dev.stamp  ## install everything that the checks need into .venv
 demo: $(VENV)/core.stamp  ## train PPO on CartPole in this process until it is solved
 	$(BIN)/pipeflow train ppo --env CartPole-v1 --engine inline --until-return 475 --seed 1
 
-test: lint types  ## every check but the slow tests; this is what CI runs
+test: $(VENV)/dev.stamp  ## every check but the slow tests; this is what CI runs
+	$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint types
 	$(BIN)/python -m pytest -m "not slow"
 
 slow: $(VENV)/dev.stamp  ## the tests that train to a result or wait for timeouts
@@ -42,8 +43,12 @@ lint: $(VENV)/dev.stamp  ## formatting, lint rules, and which layer may import w
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
 
-types: $(VENV)/dev.stamp  ## mypy and pyright
+types: mypy pyright  ## mypy and pyright
+
+mypy: $(VENV)/dev.stamp
 	$(BIN)/mypy --strict $(SOURCES)
+
+pyright: $(VENV)/dev.stamp
 	$(BIN)/pyright --pythonpath $(BIN)/python $(SOURCES)
 
 format: $(VENV)/dev.stamp  ## rewrite the sources as `make lint` wants them

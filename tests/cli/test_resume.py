@@ -40,6 +40,7 @@ def error_of(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     return line
 
 
+@pytest.mark.parametrize("engine", ["inline", pytest.param("ray", marks=[pytest.mark.ray, pytest.mark.slow])])
 def test_a_resumed_run_ends_with_the_curves_and_the_state_of_an_unbroken_one(
     engine: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

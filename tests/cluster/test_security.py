@@ -94,12 +94,14 @@ def opened() -> Opened:
     return told
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the kernel's tables in /proc")
 def test_the_processes_of_a_ray_that_a_run_starts_listen_on_loopback_alone(opened: Opened) -> None:
     assert {"gcs_server", "raylet", "python"} <= set(opened["elsewhere"])
     assert not any(opened["elsewhere"].values()), opened
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the kernel's tables in /proc")
 def test_a_ray_that_a_run_starts_has_no_dashboard_and_sends_no_statistics(opened: Opened) -> None:
     assert not opened["dashboard"]

@@ -262,6 +262,7 @@ def test_b110_an_environment_that_breaks_is_made_and_reset_anew(where: str, tmp_
     assert {length for fragment in found for length in fragment.episodes.lengths.tolist()} == {5}
 
 
+@pytest.mark.parametrize("engine", ["inline", pytest.param("ray", marks=[pytest.mark.ray, pytest.mark.slow])])
 def test_b112_when_no_restart_is_left_the_error_is_the_environments_own(engine: EngineName) -> None:
     simulators = actors(BrokenSimulator, 1).restarts(1).on_error("restart")
     with pytest.raises(StageError, match="the simulator's licence has run out") as caught:
