@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from pipeflow.algorithms.settings import Count, Fraction, NotNegative, Positive, Settings, WholeNumber
 from pipeflow.dsl import Actors, Stream, actors, gather_rounds, sync_weights
-from pipeflow.dsl.checks import check_positive
 from pipeflow.rl.batches import Report
+from pipeflow.rl.devices import on_device
 from pipeflow.rl.environments import EnvSpec
 from pipeflow.rl.gradients import Gradients
 from pipeflow.rl.learners.actor_critic import ActorCriticLoss, GradientWorker
@@ -23,34 +24,34 @@ from pipeflow.rl.schedules import annealed
 
 
 @dataclass(frozen=True)
-class A2CConfig:
+class A2CConfig(Settings):
     """Every number that A2C depends on."""
 
     env: EnvSpec = field(default_factory=lambda: EnvSpec("CartPole-v1"))
     """The environment."""
-    workers: int = 2
+    workers: Count = 2
     """Rollout workers, each an actor of its own."""
-    num_envs: int = 8
+    num_envs: Count = 8
     """Environments that a worker steps as one."""
-    fragment_length: int = 16
+    fragment_length: Count = 16
     """Vector steps that a worker takes for each gradient."""
-    gamma: float = 0.99
+    gamma: Fraction = 0.99
     """Discount of a reward one step later."""
-    lam: float = 0.95
+    lam: Fraction = 0.95
     """Lambda of GAE: 0 trusts the value function, 1 the sampled returns, as in the paper."""
-    lr: float = 2e-3
+    lr: Positive = 2e-3
     """Adam's learning rate."""
-    anneal_steps: int | None = 300_000
+    anneal_steps: Count | None = 300_000
     """Environment steps over which the learning rate falls to 0; None keeps it."""
-    value_coef: float = 0.5
+    value_coef: NotNegative = 0.5
     """Weight of the value loss."""
-    entropy_coef: float = 0.0
+    entropy_coef: NotNegative = 0.0
     """Weight of the entropy bonus."""
     normalise_advantages: bool = True
     """Scale the advantages of every worker's steps to mean 0 and deviation 1."""
-    max_grad_norm: float | None = 0.5
+    max_grad_norm: Positive | None = 0.5
     """Norm to which gradients are clipped; None leaves them."""
-    hidden: tuple[int, ...] = (64, 64)
+    hidden: tuple[Count, ...] = (64, 64)
     """Widths of the policy's hidden layers, and of the value's."""
     activation: Activation = "tanh"
     """Nonlinearity between them."""
@@ -58,22 +59,18 @@ class A2CConfig:
     """Whether policy and value share their hidden layers."""
     memory: MemoryKind = "none"
     """Recurrent layer behind the hidden layers, for environments that show a part of their state."""
-    memory_size: int = 64
+    memory_size: Count = 64
     """Units of it."""
     normalise_observations: bool = False
     """Scale observations by running statistics, which travel with the weights."""
     normalise_rewards: bool = True
     """Scale rewards by the running deviation of the discounted return."""
-    seed: int = 0
+    seed: WholeNumber = 0
     """From which every worker, environment and network gets a stream of its own."""
     device: str = "cpu"
     """Where the learner keeps its parameters, such as "cuda"; workers differentiate on the CPU."""
-    threads: int = 1
+    threads: Count = 1
     """Threads that torch computes with in every actor."""
-
-    def __post_init__(self) -> None:
-        for name in ("workers", "num_envs", "fragment_length", "memory_size", "threads"):
-            check_positive(getattr(self, name), name)
 
 
 def a2c(config: A2CConfig) -> Stream[Report]:
@@ -102,10 +99,10 @@ def workers_of(config: A2CConfig) -> Actors[GradientWorker]:
 
 def learner_of(config: A2CConfig) -> Actors[GradientLearner]:
     """The learner, which applies their gradients."""
-    return actors(
+    return on_device(config.device, actors(
         GradientLearner, 1, policy_of(config), lr=annealed(config.lr, config.anneal_steps),
         max_grad_norm=config.max_grad_norm, seed=config.seed, device=config.device, threads=config.threads,
-    )  # fmt: skip
+    ))  # fmt: skip
 
 
 def policy_of(config: A2CConfig) -> PolicySpec:

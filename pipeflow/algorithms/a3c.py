@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipeflow.algorithms.a2c import A2CConfig, learner_of, policy_of, workers_of
+from pipeflow.algorithms.settings import Positive
 from pipeflow.dsl import Stream, gather_async, reply_weights
 from pipeflow.rl.batches import Report
 from pipeflow.rl.learners.actor_critic import GradientWorker
@@ -23,7 +24,7 @@ __all__ = ["A3CConfig", "a3c", "policy_of"]
 class A3CConfig(A2CConfig):
     """Every number that A3C depends on: those of A2C."""
 
-    lr: float = 1e-3
+    lr: Positive = 1e-3
     """Adam's learning rate; every worker's gradient takes a step of its own."""
 
 

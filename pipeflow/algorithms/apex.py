@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from typing_extensions import override
+
+from pipeflow.algorithms.settings import Count, Fraction, NotNegative, Positive, Settings, WholeNumber
 from pipeflow.dsl import Stream, actors, drain, gather_async, sync_weights, update_target
-from pipeflow.dsl.checks import check_positive
 from pipeflow.rl.action_values import ActionValueSpec
+from pipeflow.rl.devices import on_device
 from pipeflow.rl.environments import EnvSpec
 from pipeflow.rl.exploration import EpsilonGreedyWorker, EpsilonLadder
 from pipeflow.rl.learners.dqn import DQNLearner
@@ -21,66 +24,63 @@ from pipeflow.rl.replay_batches import TDReport
 
 
 @dataclass(frozen=True)
-class ApexConfig:
+class ApexConfig(Settings):
     """Every number that Ape-X depends on."""
 
     env: EnvSpec = field(default_factory=lambda: EnvSpec("CartPole-v1"))
     """The environment; its actions are one choice among several."""
-    workers: int = 2
+    workers: Count = 2
     """Rollout workers, each an actor of its own."""
-    num_envs: int = 8
+    num_envs: Count = 8
     """Environments that a worker steps as one, each with a share of random actions of its own."""
-    fragment_length: int = 16
+    fragment_length: Count = 16
     """Vector steps that a worker takes for each item."""
-    sync_every: int = 1
+    sync_every: Count = 1
     """Stored items from one sending of weights to the workers to the next."""
-    intensity: float = 32.0
+    intensity: Positive = 32.0
     """Rows trained on for every environment step that is stored."""
-    replays: int = 2
+    replays: Count = 2
     """Replay actors, which are filled evenly and sampled alike."""
-    capacity: int = 100_000
+    capacity: Count = 100_000
     """Transitions that all of them hold together."""
-    learning_starts: int = 1000
+    learning_starts: Count = 1000
     """Environment steps stored in all of them together before the first update."""
-    batch_size: int = 64
+    batch_size: Count = 64
     """Rows of an update."""
-    gamma: float = 0.99
+    gamma: Fraction = 0.99
     """Discount of a reward one step later."""
-    n_step: int = 2
+    n_step: Count = 2
     """Rewards that are summed before a value is trusted."""
-    epsilon_base: float = 0.4
+    epsilon_base: Fraction = 0.4
     """Share of random actions of the environment that explores most."""
-    epsilon_alpha: float = 7.0
+    epsilon_alpha: NotNegative = 7.0
     """How far the shares are spread: the environment that explores least has base ** (1 + alpha)."""
-    priority_alpha: float = 0.6
+    priority_alpha: NotNegative = 0.6
     """How strongly rows with a large error are preferred."""
-    priority_beta: float = 0.4
+    priority_beta: Fraction = 0.4
     """How much of the bias importance weights take back."""
-    lr: float = 1e-3
+    lr: Positive = 1e-3
     """Adam's learning rate."""
-    target_every: int = 128
+    target_every: Count = 128
     """Updates from one target network to the next."""
-    max_grad_norm: float | None = 10.0
+    max_grad_norm: Positive | None = 10.0
     """Norm to which gradients are clipped; None leaves them."""
-    hidden: tuple[int, ...] = (128, 128)
+    hidden: tuple[Count, ...] = (128, 128)
     """Widths of the network's hidden layers."""
     dueling: bool = False
     """Let the network tell a state's value from its actions' advantages."""
     activation: Activation = "relu"
     """Nonlinearity between them."""
-    seed: int = 0
+    seed: WholeNumber = 0
     """From which every worker, environment, buffer and network gets a stream of its own."""
     device: str = "cpu"
     """Where the learner computes, such as "cuda"."""
-    threads: int = 1
+    threads: Count = 1
     """Threads that torch computes with in every actor."""
 
+    @override
     def __post_init__(self) -> None:
-        for name in ("workers", "num_envs", "fragment_length", "sync_every", "replays", "target_every"):
-            check_positive(getattr(self, name), name)
-        if self.intensity <= 0.0:
-            message = f"intensity must be positive, got {self.intensity}"
-            raise ValueError(message)
+        super().__post_init__()
         for name in ("capacity", "learning_starts"):
             if getattr(self, name) < self.replays:
                 message = (
@@ -102,10 +102,10 @@ def apex(config: ApexConfig) -> Stream[TDReport]:
         learning_starts=config.learning_starts // config.replays, seed=config.seed,
         prioritisation=Prioritisation(config.priority_alpha, config.priority_beta),
     )  # fmt: skip
-    learner = actors(
+    learner = on_device(config.device, actors(
         DQNLearner, 1, policy, lr=config.lr, target_every=None, max_grad_norm=config.max_grad_norm,
         seed=config.seed, device=config.device, threads=config.threads,
-    )  # fmt: skip
+    ))  # fmt: skip
     store = (
         workers.produce(EpsilonGreedyWorker.sample)
         | n_step(config.n_step, config.gamma)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from pipeflow.algorithms.settings import Count, Fraction, NotNegative, Positive, Settings, WholeNumber
 from pipeflow.dsl import Stream, actors, batch, gather_rounds
-from pipeflow.dsl.checks import check_positive
 from pipeflow.rl.batches import Report
 from pipeflow.rl.environments import EnvSpec
 from pipeflow.rl.gradients import Gradients
@@ -22,53 +22,49 @@ from pipeflow.rl.schedules import annealed
 
 
 @dataclass(frozen=True)
-class DDPPOConfig:
+class DDPPOConfig(Settings):
     """Every number that decentralised PPO depends on."""
 
     env: EnvSpec = field(default_factory=lambda: EnvSpec("CartPole-v1"))
     """The environment."""
-    workers: int = 2
+    workers: Count = 2
     """Workers, each an actor of its own, which samples and learns."""
-    num_envs: int = 8
+    num_envs: Count = 8
     """Environments that a worker steps as one."""
-    fragment_length: int = 128
+    fragment_length: Count = 128
     """Vector steps that a worker takes between its epochs."""
-    gamma: float = 0.99
+    gamma: Fraction = 0.99
     """Discount of a reward one step later."""
-    lam: float = 0.95
+    lam: Fraction = 0.95
     """Lambda of GAE: 0 trusts the value function, 1 the sampled returns."""
-    lr: float = 1e-3
+    lr: Positive = 1e-3
     """Adam's learning rate."""
-    anneal_steps: int | None = None
+    anneal_steps: Count | None = None
     """Environment steps over which the learning rate falls to 0; None keeps it."""
-    epochs: int = 8
+    epochs: Count = 8
     """Passes over the steps of a fragment."""
-    minibatches: int = 8
+    minibatches: Count = 8
     """Parts that a worker splits its fragment into; one of each worker makes an optimiser step."""
-    clip: float = 0.2
+    clip: Positive = 0.2
     """How far the probability ratio may move before its gradient is cut off."""
-    value_clip: float | None = None
+    value_clip: Positive | None = None
     """How far a value may move in one update; None for no limit."""
-    value_coef: float = 0.5
+    value_coef: NotNegative = 0.5
     """Weight of the value loss."""
-    entropy_coef: float = 0.0
+    entropy_coef: NotNegative = 0.0
     """Weight of the entropy bonus."""
-    max_grad_norm: float | None = 0.5
+    max_grad_norm: Positive | None = 0.5
     """Norm to which the mean gradient is clipped; None leaves it."""
-    hidden: tuple[int, ...] = (64, 64)
+    hidden: tuple[Count, ...] = (64, 64)
     """Widths of the policy's hidden layers, and of the value's."""
     activation: Activation = "tanh"
     """Nonlinearity between them."""
     shared_trunk: bool = False
     """Whether policy and value share their hidden layers."""
-    seed: int = 0
+    seed: WholeNumber = 0
     """From which every worker, environment and network gets a stream of its own."""
-    threads: int = 1
+    threads: Count = 1
     """Threads that torch computes with in every actor."""
-
-    def __post_init__(self) -> None:
-        for name in ("workers", "num_envs", "fragment_length", "epochs", "minibatches", "threads"):
-            check_positive(getattr(self, name), name)
 
 
 def ddppo(config: DDPPOConfig) -> Stream[Report]:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from pipeflow.algorithms.settings import Count, Fraction, NotNegative, Positive, Settings, WholeNumber
 from pipeflow.dsl import Stream, actors, drain, gather_rounds, gather_sync, sync_weights
-from pipeflow.dsl.checks import check_positive
 from pipeflow.rl.action_values import ActionValueSpec
+from pipeflow.rl.devices import on_device
 from pipeflow.rl.environments import EnvSpec
 from pipeflow.rl.exploration import EpsilonGreedyWorker
 from pipeflow.rl.learners.dqn import DQNLearner
@@ -23,30 +24,30 @@ from pipeflow.rl.schedules import Linear, annealed
 
 
 @dataclass(frozen=True)
-class DQNConfig:
+class DQNConfig(Settings):
     """Every number that DQN depends on."""
 
     env: EnvSpec = field(default_factory=lambda: EnvSpec("CartPole-v1"))
     """The environment; its actions are one choice among several."""
-    workers: int = 1
+    workers: Count = 1
     """Rollout workers, each an actor of its own."""
-    num_envs: int = 8
+    num_envs: Count = 8
     """Environments that a worker steps as one."""
-    fragment_length: int = 32
+    fragment_length: Count = 32
     """Vector steps that a worker takes between updates."""
-    intensity: float = 32.0
+    intensity: Positive = 32.0
     """Rows trained on for every environment step that is stored."""
-    capacity: int = 100_000
+    capacity: Count = 100_000
     """Transitions that replay holds."""
-    learning_starts: int = 1000
+    learning_starts: Count = 1000
     """Environment steps stored before the first update."""
-    batch_size: int = 64
+    batch_size: Count = 64
     """Rows of an update."""
-    minibatches: int = 1
+    minibatches: Count = 1
     """Updates that a sample holds rows for, all drawn by the priorities of before the first."""
-    gamma: float = 0.99
+    gamma: Fraction = 0.99
     """Discount of a reward one step later."""
-    n_step: int = 5
+    n_step: Count = 5
     """Rewards that are summed before a value is trusted."""
     double: bool = True
     """Let the online network choose the action whose value the target network gives."""
@@ -54,45 +55,38 @@ class DQNConfig:
     """Let the network tell a state's value from its actions' advantages."""
     prioritised: bool = False
     """Draw rows by their error rather than uniformly."""
-    priority_alpha: float = 0.6
+    priority_alpha: NotNegative = 0.6
     """How strongly, where prioritised."""
-    priority_beta: float = 0.4
+    priority_beta: Fraction = 0.4
     """How much of the bias importance weights take back at first, where prioritised."""
-    priority_steps: int = 100_000
+    priority_steps: Count = 100_000
     """Environment steps over which that grows to all of it."""
-    epsilon_start: float = 1.0
+    epsilon_start: Fraction = 1.0
     """Share of random actions at first."""
-    epsilon_final: float = 0.04
+    epsilon_final: Fraction = 0.04
     """Share of random actions in the end."""
-    epsilon_steps: int = 8_000
+    epsilon_steps: Count = 8_000
     """Environment steps, of all workers, over which it falls."""
-    lr: float = 1e-3
+    lr: Positive = 1e-3
     """Adam's learning rate."""
-    anneal_steps: int | None = None
+    anneal_steps: Count | None = None
     """Environment steps over which the learning rate falls to 0; None keeps it."""
-    target_every: int = 256
+    target_every: Count = 256
     """Environment steps from one target network to the next."""
-    tau: float = 1.0
+    tau: Positive = 1.0
     """How far the target network moves then; 1 copies."""
-    max_grad_norm: float | None = 10.0
+    max_grad_norm: Positive | None = 10.0
     """Norm to which gradients are clipped; None leaves them."""
-    hidden: tuple[int, ...] = (128, 128)
+    hidden: tuple[Count, ...] = (128, 128)
     """Widths of the network's hidden layers."""
     activation: Activation = "relu"
     """Nonlinearity between them."""
-    seed: int = 0
+    seed: WholeNumber = 0
     """From which every worker, environment, buffer and network gets a stream of its own."""
     device: str = "cpu"
     """Where the learner computes, such as "cuda"."""
-    threads: int = 1
+    threads: Count = 1
     """Threads that torch computes with in every actor."""
-
-    def __post_init__(self) -> None:
-        for name in ("workers", "num_envs", "fragment_length", "n_step", "priority_steps", "epsilon_steps"):
-            check_positive(getattr(self, name), name)
-        if self.intensity <= 0.0:
-            message = f"intensity must be positive, got {self.intensity}"
-            raise ValueError(message)
 
 
 def dqn(config: DQNConfig) -> Stream[TDReport]:
@@ -107,11 +101,11 @@ def dqn(config: DQNConfig) -> Stream[TDReport]:
         ReplayBuffer, 1, config.capacity, batch_size=config.batch_size, minibatches=config.minibatches,
         learning_starts=config.learning_starts, prioritisation=_prioritisation(config), seed=config.seed,
     )  # fmt: skip
-    learner = actors(
+    learner = on_device(config.device, actors(
         DQNLearner, 1, policy, lr=annealed(config.lr, config.anneal_steps), double=config.double,
         target_every=config.target_every, tau=config.tau, max_grad_norm=config.max_grad_norm,
         minibatches=config.minibatches, seed=config.seed, device=config.device, threads=config.threads,
-    )  # fmt: skip
+    ))  # fmt: skip
     store = (
         workers.produce(EpsilonGreedyWorker.sample)
         | n_step(config.n_step, config.gamma)

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from pipeflow.algorithms.settings import Count, Fraction, NotNegative, Positive, Settings, WholeNumber
 from pipeflow.dsl import Actors, Stream, actors, batch, gather_async, sync_weights
-from pipeflow.dsl.checks import check_positive
 from pipeflow.rl.batches import Report, Trajectories
+from pipeflow.rl.devices import on_device
 from pipeflow.rl.environments import EnvSpec
 from pipeflow.rl.fragments import Aggregator, mix_in_replay
 from pipeflow.rl.learners.impala import IMPALALearner, VTraceSettings
@@ -22,52 +23,52 @@ from pipeflow.rl.schedules import annealed
 
 
 @dataclass(frozen=True)
-class IMPALAConfig:
+class IMPALAConfig(Settings):
     """Every number that IMPALA depends on."""
 
     env: EnvSpec = field(default_factory=lambda: EnvSpec("CartPole-v1"))
     """The environment."""
-    workers: int = 2
+    workers: Count = 2
     """Rollout workers, each an actor of its own."""
-    num_envs: int = 8
+    num_envs: Count = 8
     """Environments that a worker steps as one."""
-    fragment_length: int = 16
+    fragment_length: Count = 16
     """Vector steps of a fragment."""
-    in_flight: int = 2
+    in_flight: Count = 2
     """Fragments that a worker may have started and not yet delivered."""
-    fragments: int = 1
+    fragments: Count = 1
     """Fragments in a batch of the learner."""
-    queue: int = 2
+    queue: Count = 2
     """Batches that may be at the learner at once."""
-    broadcast_every: int = 1
+    broadcast_every: Count = 1
     """Updates after which all workers get the newest weights."""
-    aggregators: int = 0
+    aggregators: WholeNumber = 0
     """Actors that join fragments before the learner; with 0 it joins them itself."""
-    replay_share: float = 0.0
+    replay_share: NotNegative = 0.0
     """Replayed fragments for each new one; their steps count as trained on again."""
-    replay_capacity: int = 16
+    replay_capacity: Count = 16
     """How many of the latest fragments are kept to be replayed."""
-    gamma: float = 0.99
+    gamma: Fraction = 0.99
     """Discount of a reward one step later."""
-    lam: float = 0.95
+    lam: Fraction = 0.95
     """Lambda of V-trace: less trusts the value function more; the paper has 1."""
-    rho_clip: float = 1.0
+    rho_clip: Positive = 1.0
     """V-trace's rho-bar: importance ratios are cut off there."""
-    c_clip: float = 1.0
+    c_clip: Positive = 1.0
     """V-trace's c-bar: how far corrections reach back."""
-    lr: float = 6e-4
+    lr: Positive = 6e-4
     """Adam's learning rate."""
-    anneal_steps: int | None = 300_000
+    anneal_steps: Count | None = 300_000
     """Environment steps over which the learning rate falls to 0; None keeps it."""
-    value_coef: float = 0.5
+    value_coef: NotNegative = 0.5
     """Weight of the value loss."""
-    entropy_coef: float = 0.01
+    entropy_coef: NotNegative = 0.01
     """Weight of the entropy bonus."""
     normalise_advantages: bool = True
     """Scale the advantages of every optimiser step to mean 0 and deviation 1."""
-    max_grad_norm: float | None = 0.5
+    max_grad_norm: Positive | None = 0.5
     """Norm to which gradients are clipped; None leaves them."""
-    hidden: tuple[int, ...] = (64, 64)
+    hidden: tuple[Count, ...] = (64, 64)
     """Widths of the policy's hidden layers, and of the value's."""
     activation: Activation = "tanh"
     """Nonlinearity between them."""
@@ -75,42 +76,29 @@ class IMPALAConfig:
     """Whether policy and value share their hidden layers."""
     memory: MemoryKind = "none"
     """Recurrent layer between the hidden layers and the outputs."""
-    memory_size: int = 64
+    memory_size: Count = 64
     """Units of the recurrent layer."""
     normalise_observations: bool = False
     """Scale observations by running statistics, which travel with the weights."""
     normalise_rewards: bool = True
     """Scale rewards by the running deviation of the discounted return."""
-    seed: int = 0
+    seed: WholeNumber = 0
     """From which every worker, environment and network gets a stream of its own."""
     device: str = "cpu"
     """Where the learner computes, such as "cuda"."""
-    threads: int = 1
+    threads: Count = 1
     """Threads that torch computes with in every actor."""
-
-    def __post_init__(self) -> None:
-        for name in (
-            "workers", "num_envs", "fragment_length", "in_flight", "fragments", "queue", "broadcast_every",
-            "memory_size", "threads",
-        ):  # fmt: skip
-            check_positive(getattr(self, name), name)
-        if not 0.0 <= self.lam <= 1.0:
-            message = f"lam must lie in [0, 1], got {self.lam}"
-            raise ValueError(message)
-        if self.aggregators < 0:
-            message = f"aggregators must be at least 0, got {self.aggregators}"
-            raise ValueError(message)
 
 
 def impala(config: IMPALAConfig) -> Stream[Report]:
     """IMPALA's plan: fragments as they come, one update a batch, new weights to all workers every few updates."""
     workers = workers_of(config)
-    learner = actors(
+    learner = on_device(config.device, actors(
         IMPALALearner, 1, policy_of(config), targets=targets_of(config), value_coef=config.value_coef,
         lr=annealed(config.lr, config.anneal_steps), entropy_coef=config.entropy_coef,
         normalise=config.normalise_advantages, max_grad_norm=config.max_grad_norm, seed=config.seed,
         device=config.device, threads=config.threads,
-    )  # fmt: skip
+    ))  # fmt: skip
     return (
         batches_of(workers.produce(RolloutWorker.sample) | gather_async(config.in_flight), config)
         | learner.stage(IMPALALearner.update).max_in_flight(config.queue)

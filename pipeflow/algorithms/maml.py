@@ -13,10 +13,12 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
+from pipeflow.algorithms.settings import Count, Fraction, Positive, Settings, WholeNumber
 from pipeflow.dsl import Stream, actors, batch, gather_sync, sync_weights
-from pipeflow.dsl.checks import check_positive
 from pipeflow.rl.batches import Report, Weights
+from pipeflow.rl.devices import on_device
 from pipeflow.rl.environments import EnvSpec
 from pipeflow.rl.episodes import EpisodeStats
 from pipeflow.rl.evaluation import evaluate
@@ -29,7 +31,7 @@ from pipeflow.rl.seeding import derive_seed
 
 
 @dataclass(frozen=True)
-class MAMLConfig:
+class MAMLConfig(Settings):
     """Every number that MAML depends on."""
 
     env: EnvSpec = field(default_factory=lambda: EnvSpec(POINT_NAVIGATION, {"horizon": 50}))
@@ -38,46 +40,44 @@ class MAMLConfig:
         default_factory=lambda: {"goal_x": (-0.5, 0.5), "goal_y": (-0.5, 0.5)}
     )
     """Arguments of the environment that a task draws uniformly, with their lowest and highest value."""
-    workers: int = 2
+    workers: Count = 2
     """Workers, each an actor of its own; a round is one task of each."""
-    tasks_per_update: int = 10
+    tasks_per_update: Count = 10
     """Tasks in an update, a multiple of the workers."""
-    inner_steps: int = 1
+    inner_steps: Count = 1
     """Gradient steps that adapt to a task."""
-    step_size: float = 0.1
+    step_size: Positive = 0.1
     """Of the gradient steps that adapt."""
     first_order: bool = False
     """Whether the update treats the gradients of those steps as constants."""
-    num_envs: int = 40
+    num_envs: Count = 40
     """Environments of a task that a worker steps as one."""
-    fragment_length: int = 50
+    fragment_length: Count = 50
     """Vector steps of a task before adapting, and after every step of it."""
-    gamma: float = 0.99
+    gamma: Fraction = 0.99
     """Discount of a reward one step later."""
-    lr: float = 3e-3
+    lr: Positive = 3e-3
     """Adam's learning rate."""
-    epochs: int = 5
+    epochs: Count = 5
     """Optimiser steps on the tasks of an update."""
-    clip: float = 0.3
+    clip: Positive = 0.3
     """How far the probability ratio after adaptation may move before its gradient is cut off."""
-    max_grad_norm: float | None = 0.5
+    max_grad_norm: Positive | None = 0.5
     """Norm to which gradients are clipped; None leaves them."""
-    hidden: tuple[int, ...] = (64, 64)
+    hidden: tuple[Count, ...] = (64, 64)
     """Widths of the policy's hidden layers."""
     activation: Activation = "tanh"
     """Nonlinearity between them."""
-    seed: int = 0
+    seed: WholeNumber = 0
     """From which every worker, task and network gets a stream of its own."""
     device: str = "cpu"
     """Where the learner computes, such as "cuda"."""
-    threads: int = 1
+    threads: Count = 1
     """Threads that torch computes with in every actor."""
 
+    @override
     def __post_init__(self) -> None:
-        for name in (
-            "workers", "tasks_per_update", "inner_steps", "num_envs", "fragment_length", "epochs", "threads"
-        ):  # fmt: skip
-            check_positive(getattr(self, name), name)
+        super().__post_init__()
         if self.tasks_per_update % self.workers:
             message = (
                 f"tasks_per_update {self.tasks_per_update} is no multiple of the {self.workers} workers, so an "
@@ -100,11 +100,11 @@ def maml(config: MAMLConfig) -> Stream[Report]:
         fragment_length=config.fragment_length, gamma=config.gamma, step_size=config.step_size,
         seed=config.seed, threads=config.threads,
     )  # fmt: skip
-    learner = actors(
+    learner = on_device(config.device, actors(
         MAMLLearner, 1, policy, step_size=config.step_size, first_order=config.first_order, lr=config.lr,
         epochs=config.epochs, clip=config.clip, max_grad_norm=config.max_grad_norm, seed=config.seed,
         device=config.device, threads=config.threads,
-    )  # fmt: skip
+    ))  # fmt: skip
     return (
         workers.produce(MAMLWorker.sample_task)
         | workers.stage(MAMLWorker.adapt).repeat(config.inner_steps)

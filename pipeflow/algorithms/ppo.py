@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from typing_extensions import override
+
+from pipeflow.algorithms.settings import Count, Fraction, NotNegative, Positive, Settings, WholeNumber
 from pipeflow.dsl import Stream, actors, gather_rounds, sync_weights
-from pipeflow.dsl.checks import check_positive
 from pipeflow.rl.batches import Advantages, Report
+from pipeflow.rl.devices import on_device
 from pipeflow.rl.environments import EnvSpec
 from pipeflow.rl.learners.ppo import PPOLearner
 from pipeflow.rl.policies import Activation, PolicySpec
@@ -21,42 +24,42 @@ from pipeflow.rl.schedules import annealed
 
 
 @dataclass(frozen=True)
-class PPOConfig:
+class PPOConfig(Settings):
     """Every number that PPO depends on."""
 
     env: EnvSpec = field(default_factory=lambda: EnvSpec("CartPole-v1"))
     """The environment."""
-    workers: int = 2
+    workers: Count = 2
     """Rollout workers, each an actor of its own."""
-    num_envs: int = 8
+    num_envs: Count = 8
     """Environments that a worker steps as one."""
-    fragment_length: int = 128
+    fragment_length: Count = 128
     """Vector steps that a worker takes for each update."""
-    gamma: float = 0.99
+    gamma: Fraction = 0.99
     """Discount of a reward one step later."""
-    lam: float = 0.95
+    lam: Fraction = 0.95
     """Lambda of GAE: 0 trusts the value function, 1 the sampled returns."""
-    lr: float = 1e-3
+    lr: Positive = 1e-3
     """Adam's learning rate."""
-    anneal_steps: int | None = None
+    anneal_steps: Count | None = None
     """Environment steps over which the learning rate falls to 0; None keeps it."""
-    epochs: int = 8
+    epochs: Count = 8
     """Passes over the steps of a round."""
-    minibatch_size: int = 256
+    minibatch_size: Count = 256
     """Environment steps in an optimiser step."""
-    clip: float = 0.2
+    clip: Positive = 0.2
     """How far the probability ratio may move before its gradient is cut off."""
-    value_clip: float | None = None
+    value_clip: Positive | None = None
     """How far a value may move in one update; None for no limit."""
-    value_coef: float = 0.5
+    value_coef: NotNegative = 0.5
     """Weight of the value loss."""
-    entropy_coef: float = 0.0
+    entropy_coef: NotNegative = 0.0
     """Weight of the entropy bonus."""
-    max_grad_norm: float | None = 0.5
+    max_grad_norm: Positive | None = 0.5
     """Norm to which gradients are clipped; None leaves them."""
-    target_kl: float | None = None
+    target_kl: Positive | None = None
     """Approximate KL at which an update's epochs stop early; None never stops them."""
-    hidden: tuple[int, ...] = (64, 64)
+    hidden: tuple[Count, ...] = (64, 64)
     """Widths of the policy's hidden layers, and of the value's."""
     activation: Activation = "tanh"
     """Nonlinearity between them."""
@@ -64,30 +67,22 @@ class PPOConfig:
     """Whether policy and value share their hidden layers."""
     memory: MemoryKind = "none"
     """Recurrent layer behind the hidden layers, for environments that show a part of their state."""
-    memory_size: int = 64
+    memory_size: Count = 64
     """Units of it."""
     normalise_observations: bool = False
     """Scale observations by running statistics, which travel with the weights."""
     normalise_rewards: bool = False
     """Scale rewards by the running deviation of the discounted return."""
-    seed: int = 0
+    seed: WholeNumber = 0
     """From which every worker, environment and network gets a stream of its own."""
     device: str = "cpu"
     """Where the learner computes, such as "cuda"."""
-    threads: int = 1
+    threads: Count = 1
     """Threads that torch computes with in every actor."""
 
+    @override
     def __post_init__(self) -> None:
-        for name in (
-            "workers",
-            "num_envs",
-            "fragment_length",
-            "epochs",
-            "minibatch_size",
-            "memory_size",
-            "threads",
-        ):
-            check_positive(getattr(self, name), name)
+        super().__post_init__()
         if self.minibatch_size > self.steps_per_update:
             message = (
                 f"minibatch_size {self.minibatch_size} is more than the {self.steps_per_update} steps of an "
@@ -111,12 +106,12 @@ def ppo(config: PPOConfig) -> Stream[Report]:
         normalise_observations=config.normalise_observations, normalise_rewards=config.normalise_rewards,
         threads=config.threads,
     )  # fmt: skip
-    learner = actors(
+    learner = on_device(config.device, actors(
         PPOLearner, 1, policy, lr=annealed(config.lr, config.anneal_steps), epochs=config.epochs,
         minibatch_size=config.minibatch_size, clip=config.clip, value_clip=config.value_clip,
         value_coef=config.value_coef, entropy_coef=config.entropy_coef, max_grad_norm=config.max_grad_norm,
         target_kl=config.target_kl, seed=config.seed, device=config.device, threads=config.threads,
-    )  # fmt: skip
+    ))  # fmt: skip
     return (
         workers.produce(RolloutWorker.sample)
         | gae(config.gamma, config.lam)

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
+from pipeflow.algorithms.settings import Count, Fraction, Positive, Settings, WholeNumber
 from pipeflow.dsl import Stream, actors, drain, gather_rounds, gather_sync
-from pipeflow.dsl.checks import check_positive
 from pipeflow.rl.action_values import ActionValueSpec
 from pipeflow.rl.batches import Report, Weights
 from pipeflow.rl.episodes import EpisodeStats
@@ -34,7 +34,7 @@ from pipeflow.rl.seeding import derive_seed
 
 
 @dataclass(frozen=True)
-class TwoTrainersConfig:
+class TwoTrainersConfig(Settings):
     """Every number that the two trainers depend on."""
 
     env: MultiAgentEnvSpec = field(
@@ -43,59 +43,48 @@ class TwoTrainersConfig:
     """The environment; in this one agents come back after their end, so no trainer waits for the other."""
     dqn_agents: tuple[str, ...] = ("1", "3")
     """The agents that share the policy which DQN trains; all others share PPO's."""
-    workers: int = 2
+    workers: Count = 2
     """Rollout workers, each an actor of its own."""
-    num_envs: int = 4
+    num_envs: Count = 4
     """Copies of the environment that a worker steps."""
-    fragment_length: int = 32
+    fragment_length: Count = 32
     """Steps of each copy that a worker takes for each round."""
-    gamma: float = 0.99
+    gamma: Fraction = 0.99
     """Discount of a reward one step later."""
-    lam: float = 0.95
+    lam: Fraction = 0.95
     """PPO: lambda of GAE."""
-    ppo_lr: float = 5e-4
+    ppo_lr: Positive = 5e-4
     """PPO: Adam's learning rate."""
-    epochs: int = 8
+    epochs: Count = 8
     """PPO: passes over the steps of a round."""
-    minibatch_size: int = 128
+    minibatch_size: Count = 128
     """PPO: agents' actions in an optimiser step."""
-    n_step: int = 1
+    n_step: Count = 1
     """DQN: rewards that are summed before a value is trusted."""
-    dqn_lr: float = 5e-4
+    dqn_lr: Positive = 5e-4
     """DQN: Adam's learning rate."""
-    updates_per_round: int = 128
+    updates_per_round: Count = 128
     """DQN: updates that follow on a round."""
-    batch_size: int = 64
+    batch_size: Count = 64
     """DQN: transitions of an update."""
-    capacity: int = 100_000
+    capacity: Count = 100_000
     """DQN: transitions that replay holds."""
-    learning_starts: int = 1000
+    learning_starts: Count = 1000
     """DQN: its agents' actions that are stored before the first update."""
-    target_every: int = 500
+    target_every: Count = 500
     """DQN: its agents' actions from one target network to the next."""
-    epsilon_start: float = 1.0
+    epsilon_start: Fraction = 1.0
     """DQN: share of random actions at first."""
-    epsilon_final: float = 0.04
+    epsilon_final: Fraction = 0.04
     """DQN: share of random actions in the end."""
-    epsilon_steps: int = 10_000
+    epsilon_steps: Count = 10_000
     """DQN: environment steps, of all workers, over which it falls."""
-    hidden: tuple[int, ...] = (64, 64)
+    hidden: tuple[Count, ...] = (64, 64)
     """Widths of both policies' hidden layers."""
-    seed: int = 0
+    seed: WholeNumber = 0
     """From which every worker, environment, buffer and network gets a stream of its own."""
-    threads: int = 1
+    threads: Count = 1
     """Threads that torch computes with in every actor."""
-
-    def __post_init__(self) -> None:
-        for name in (
-            "workers",
-            "num_envs",
-            "fragment_length",
-            "updates_per_round",
-            "n_step",
-            "epsilon_steps",
-        ):
-            check_positive(getattr(self, name), name)
 
 
 def two_trainers(config: TwoTrainersConfig) -> Stream[Report | TDReport]:

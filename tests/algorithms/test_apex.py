@@ -119,7 +119,7 @@ def test_the_same_seed_gives_the_same_run_bit_for_bit() -> None:
         ("sync_every", 0, "sync_every must be at least 1"),
         ("replays", 0, "replays must be at least 1"),
         ("target_every", 0, "target_every must be at least 1"),
-        ("intensity", -1.0, "intensity must be positive"),
+        ("intensity", -1.0, "intensity must be more than 0"),
         ("capacity", 2, "capacity 2 is too small to be shared by 3 replay actors"),
         ("learning_starts", 2, "learning_starts 2 is too small to be shared by 3 replay actors"),
     ],

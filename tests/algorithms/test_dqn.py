@@ -132,7 +132,7 @@ def test_law_22_a_resumed_run_gives_the_reports_of_the_unbroken_one() -> None:
         ("fragment_length", 0, "fragment_length must be at least 1"),
         ("n_step", 0, "n_step must be at least 1"),
         ("epsilon_steps", 0, "epsilon_steps must be at least 1"),
-        ("intensity", 0.0, "intensity must be positive"),
+        ("intensity", 0.0, "intensity must be more than 0"),
     ],
 )
 def test_a_configuration_that_cannot_work_is_refused(field: str, value: float, words: str) -> None:

@@ -46,7 +46,7 @@ CANNOT_BE_DONE = {
         [*TRAIN, "--checkpoint-minutes", "0"],
         "--checkpoint-minutes must be more than 0, got 0",
     ),
-    "negative seed": ([*TRAIN, "--seed", "-1"], "a seed must not be negative, got -1"),
+    "negative seed": ([*TRAIN, "--seed", "-1"], "seed must be at least 0, got -1"),
     "minibatch too large": (
         [*TRAIN, "--minibatch-size", "129"],
         "minibatch_size 129 is more than the 128 steps of an update",
