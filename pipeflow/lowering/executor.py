@@ -74,6 +74,8 @@ class Executor:
         self.outstanding: dict[Call, Outstanding] = {}
         self.finished = 0
         self._opened = False
+        # Of a run that has ended: how long its queues were.
+        self._queues: dict[int, int] = {}
         self._root = root
         self._cursor: Cursor | None = None
 
@@ -151,7 +153,7 @@ class Executor:
         if not self._opened:
             return
         self._opened = False
-        self.outstanding.clear()
+        self._release()
         groups = self.running.stop()
         try:
             closings = self.engine.stop(list(groups))
@@ -168,9 +170,20 @@ class Executor:
                 closing = Node(name=f"{group.name}.close", site=group.site)
                 self.fail(closing, failure.item, failure.cause, call.actor.name, failure.trace)
 
+    def _release(self) -> None:
+        """Let go of the items of a run that ends: whoever keeps the run for its figures does not keep them."""
+        self._queues = self._queue_lengths()
+        self.outstanding.clear()
+        self.cursors.clear()
+        self.buffers.clear()
+        self._cursor = None
+
+    def _queue_lengths(self) -> dict[int, int]:
+        return {index: cursor.queue for index, cursor in self.cursors.items()}
+
     def stats(self) -> RunStats:
         """The figures of every node so far."""
-        queues = {index: cursor.queue for index, cursor in self.cursors.items()}
+        queues = self._queue_lengths() if self._opened else self._queues
         return run_stats(self.engine.name, self.nodes, self.meters, queues, self.running, self.lost)
 
     # What cursors use

@@ -157,6 +157,7 @@ class Run(Generic[T_co]):
             StageError: an actor's ``close`` raised; they are all gone none the less.
         """
         self._finalizer()
+        self._items = iter(())  # what waits in the loop goes with it
 
     @property
     def trace(self) -> Trace:

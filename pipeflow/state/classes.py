@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import is_dataclass
+from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import Any
 
@@ -88,6 +88,11 @@ def set_attributes(value: object, attributes: Mapping[str, object]) -> None:
     """
     for name, item in attributes.items():
         object.__setattr__(value, name, item)
+
+
+def needed_by(kind: type) -> set[str]:
+    """The attributes that every object of a class has which says so: the fields that a dataclass is made of."""
+    return {field.name for field in fields(kind) if field.init} if is_dataclass(kind) else set()
 
 
 def _slots(kind: type) -> list[str]:

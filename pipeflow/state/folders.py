@@ -2,7 +2,7 @@
 
 Apart from what is saved, which knows nothing of files. A checkpoint is a folder of two files:
 `state.safetensors` has the arrays (weights, optimiser, normalisation statistics), `checkpoint.json` the numbers,
-what is to be known about them, and the digest of the other file. The folder is written under a temporary name
+what is to be known about them, the digest of the other file, and that of all this. The folder is written under a temporary name
 and renamed when all of it is on the disk, so one that has its name is complete, whatever kills the process. A
 series of them in one folder keeps the newest few.
 """
@@ -27,9 +27,10 @@ from pipeflow.dsl.errors import CheckpointError
 from pipeflow.state.values import Json, StateValue
 
 _FORMAT = "pipeflow checkpoint"
-_FORMAT_VERSION = 2
+_FORMAT_VERSION = 3
 _DESCRIPTION = "checkpoint.json"
 _ARRAYS = "state.safetensors"
+_DIGEST = "sha256"
 _TEMPORARY = ".writing-"
 
 
@@ -57,13 +58,14 @@ def save_checkpoint(path: Path, about: Mapping[str, Json], state: Mapping[str, S
     arrays = safetensors.numpy.save(
         {name: _contiguous(value) for name, value in state.items() if isinstance(value, np.ndarray)}
     )
-    description = {
+    description: dict[str, Json] = {
         "format": _FORMAT,
         "format_version": _FORMAT_VERSION,
-        "about": about,
+        "about": dict(about),
         "state": {name: value for name, value in state.items() if not isinstance(value, np.ndarray)},
         "arrays": {"bytes": len(arrays), "sha256": hashlib.sha256(arrays).hexdigest()},
     }
+    description[_DIGEST] = digest_of(description)
     temporary = path.parent / f"{_TEMPORARY}{path.name}"
     shutil.rmtree(temporary, ignore_errors=True)  # what a killed process left
     try:
@@ -94,6 +96,12 @@ def load_checkpoint(path: Path) -> Saved:
         state[name] = value
     state.update(_read_arrays(path / _ARRAYS, _mapping(description, "arrays", file)))
     return Saved(_mapping(description, "about", file), state)
+
+
+def digest_of(description: Mapping[str, Json]) -> str:
+    """The SHA-256 of what a `checkpoint.json` says, however it is laid out, the digest itself apart."""
+    said = {name: value for name, value in description.items() if name != _DIGEST}
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
 
 
 def is_checkpoint(path: Path) -> bool:
@@ -151,6 +159,8 @@ def _read_description(file: Path) -> Mapping[str, Json]:
             f"{file} has format version {description.get('format_version')!r}, and this pipeflow reads "
             f"{_FORMAT_VERSION}; use the pipeflow that wrote it"
         )
+    if description.get(_DIGEST) != digest_of(description):
+        raise CheckpointError(f"{file} is damaged: it does not say what was written; use another checkpoint")
     return description
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeflow.state.classes import attributes_of, class_of, derived, is_named_tuple, made, set_attributes
+from pipeflow.state.classes import attributes_of, class_of, derived, is_named_tuple, made, needed_by, set_attributes
 from pipeflow.state.tensors import tensor_of
 from pipeflow.state.values import StateValue
 from pipeflow.state.writing import CONSTANTS, TEXT
@@ -143,6 +143,8 @@ class Reader:
             self._fill(like, self._attributes(node[1], like, place))
         elif kind == "instance":
             kind_of = class_of(node[1])
+            if missing := needed_by(kind_of) - node[2].keys():
+                raise ValueError(f"at {place} a {node[1]} was saved without {', '.join(sorted(missing))}")
             instance = made(kind_of)
             self._read[index] = instance
             set_attributes(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import gc
 import os
 import time
+import weakref
 from itertools import islice
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from pipeflow.dsl import (
     from_shards,
     gather_async,
     gather_sync,
+    shuffle,
     take,
 )
 from pipeflow.lowering.engines.inline import InlineEngine
@@ -147,6 +149,30 @@ def test_after_an_error_a_run_has_ended() -> None:
     assert next(run) == 1
     with pytest.raises(StageError):
         next(run)
+    assert list(run) == []
+
+
+class Tracked:
+    """Something whose end can be seen."""
+
+
+def test_a_closed_run_keeps_its_figures_and_none_of_its_items() -> None:
+    made: list[weakref.ref[Tracked]] = []
+
+    def new(_: int) -> Tracked:
+        item = Tracked()
+        made.append(weakref.ref(item))
+        return item
+
+    plan = from_shards([range(9)]) | gather_async() | new | shuffle(4, seed=0)
+    run = plan.run()
+    del plan
+    next(run)
+    before = run.stats()
+    assert any(item() is not None for item in made)
+    run.close()
+    assert all(item() is None for item in made)
+    assert run.stats() == before
     assert list(run) == []
 
 

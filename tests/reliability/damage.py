@@ -17,6 +17,7 @@ import numpy as np
 import safetensors.numpy
 from numpy.typing import NDArray
 
+from pipeflow.state.folders import digest_of
 from pipeflow.state.writing import TEXT
 
 DESCRIPTION = "checkpoint.json"
@@ -57,7 +58,7 @@ def replace_value(folder: Path, chance: random.Random) -> None:
     """A value somewhere in the description is another."""
     description = json.loads((folder / DESCRIPTION).read_text())
     _mutate(description, chance)
-    (folder / DESCRIPTION).write_text(json.dumps(description))
+    write_description(folder, description)
 
 
 def replace_array(folder: Path, chance: random.Random) -> None:
@@ -103,6 +104,13 @@ def swap_arrays(folder: Path, chance: random.Random) -> None:
     _sign(folder, arrays)
 
 
+# `Any`: JSON of whatever shape.
+def write_description(folder: Path, description: dict[str, Any]) -> None:
+    """Write what a checkpoint says of itself, with the digest that is its own."""
+    signed = description | {"sha256": digest_of(description)}
+    (folder / DESCRIPTION).write_text(json.dumps(signed))
+
+
 DAMAGES = (flip_bit, truncate, extend, replace_value, replace_array, replace_node, swap_arrays)
 
 
@@ -117,7 +125,7 @@ def _sign(folder: Path, arrays: dict[str, NDArray[Any]]) -> None:
     description = json.loads((folder / DESCRIPTION).read_text())
     description["arrays"] = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
     (folder / ARRAYS).write_bytes(content)
-    (folder / DESCRIPTION).write_text(json.dumps(description))
+    write_description(folder, description)
 
 
 # `Any`: JSON of whatever shape.

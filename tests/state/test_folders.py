@@ -25,6 +25,7 @@ from pipeflow.rl.running_moments import Moments
 from pipeflow.state.folders import (
     Saved,
     checkpoints_in,
+    digest_of,
     extend_series,
     is_checkpoint,
     load_checkpoint,
@@ -254,9 +255,12 @@ def test_a_missing_array_file_is_refused_by_name(tmp_path: Path) -> None:
         ('{"format": "torch", "format_version": 1}', "does not describe a pipeflow checkpoint"),
         (
             '{"format": "pipeflow checkpoint", "format_version": 1}',
-            "format version 1, and this pipeflow reads 2",
+            "format version 1, and this pipeflow reads 3",
         ),
-        ('{"format": "pipeflow checkpoint", "format_version": 2}', "its 'state' is missing"),
+        (
+            '{"format": "pipeflow checkpoint", "format_version": 3}',
+            "is damaged: it does not say what was written",
+        ),
     ],
 )
 def test_a_foreign_or_damaged_description_is_refused_by_name(
@@ -275,17 +279,39 @@ def test_a_description_without_one_of_its_parts_is_refused(tmp_path: Path, key: 
     file = tmp_path / "it" / "checkpoint.json"
     description = json.loads(file.read_text())
     del description[key]
-    file.write_text(json.dumps(description))
-    with pytest.raises(CheckpointError, match=r"checkpoint\.json is damaged"):
+    file.write_text(json.dumps(description | {"sha256": digest_of(description)}))
+    with pytest.raises(CheckpointError, match=rf"checkpoint\.json is damaged: its '{key}' is missing"):
         load_checkpoint(tmp_path / "it")
 
 
 def test_a_number_that_is_none_is_refused(tmp_path: Path) -> None:
     save_checkpoint(tmp_path / "it", *SMALL)
     file = tmp_path / "it" / "checkpoint.json"
-    file.write_text(file.read_text().replace('"version": 3', '"version": "3"'))
+    description = json.loads(file.read_text())
+    description["state"]["version"] = "3"
+    file.write_text(json.dumps(description | {"sha256": digest_of(description)}))
     with pytest.raises(CheckpointError, match="its state 'version' is no number"):
         load_checkpoint(tmp_path / "it")
+
+
+def test_every_bit_of_the_description_counts(tmp_path: Path) -> None:
+    save_checkpoint(tmp_path / "it", *SMALL)
+    saved = load_checkpoint(tmp_path / "it")
+    file = tmp_path / "it" / "checkpoint.json"
+    content = file.read_bytes()
+    for place in range(8 * len(content)):
+        flipped = bytearray(content)
+        flipped[place // 8] ^= 1 << place % 8
+        file.write_bytes(flipped)
+        try:
+            found = load_checkpoint(tmp_path / "it")
+        except CheckpointError:
+            continue
+        # Only how it is laid out is another: a space, or the case of an exponent.
+        assert found.about == saved.about
+        assert {name: repr(value) for name, value in found.state.items()} == {
+            name: repr(value) for name, value in saved.state.items()
+        }
 
 
 def test_where_there_is_none_the_message_says_so(tmp_path: Path) -> None:

@@ -277,6 +277,14 @@ def test_a_state_makes_no_object_of_any_other_class_and_imports_nothing(name: st
     assert set(sys.modules) == before
 
 
+def test_an_object_that_was_saved_without_a_field_is_refused() -> None:
+    text = json.dumps(
+        [["shared", 0], [["instance", "pipeflow.lowering.stats:Meter", {"taken": 1, "made": 1}]]]
+    )
+    with pytest.raises(ValueError, match=r"Meter was saved without busy, lag_max, lag_sum, waiting"):
+        Reader(with_text(text.encode()), fill).read(None)
+
+
 _STATE = written([1, {"a": np.arange(3)}, np.random.default_rng(0), (np.arange(9)[3:], 1.0)])
 
 
