@@ -77,15 +77,15 @@ class EnvSpec:
     def make(self, num_envs: int, seed: int) -> VectorEnvironment:
         """`num_envs` new environments as one.
 
-        The environment's own vectorised implementation is used where it registered one, which can be many
-        times faster; else gymnasium steps single environments one after the other.
+        The environment's own vectorised implementation is used where it registered one and there are at least
+        four, from where on it is many times faster; else gymnasium steps single environments one after the other.
         seed: from which every sub-environment gets a stream of its own.
         Raises UnknownEnvironment for an id that is not registered, UnsupportedSpace for a space that no
         policy is built for, BadEnvironment if a factory makes something else than an environment.
         """
         if num_envs < 1:
             raise ValueError(f"num_envs must be at least 1, got {num_envs}")
-        own = self._own_vector(num_envs)
+        own = self._own_vector(num_envs) if num_envs >= _WORTH_A_VECTOR else None
         if own is not None:
             return VectorEnvironment(own, seed, self.name)
         makers = [partial(self._checked, index) for index in range(num_envs)]
@@ -118,6 +118,10 @@ class EnvSpec:
             return None  # It was asked for something that only the single environment offers.
         kwargs: dict[str, Any] = dict(self.kwargs)
         return gymnasium.make_vec(entry, num_envs, vectorization_mode="vector_entry_point", **kwargs)
+
+
+# A vector step of numpy costs as much as so many single ones of Python, however few rows it has.
+_WORTH_A_VECTOR = 4
 
 
 class EnvStep(NamedTuple):

@@ -22,14 +22,20 @@ from tests.rl.selected_cases import selected
 
 
 def test_the_environments_own_vector_implementation_is_used_where_there_is_one() -> None:
-    environment = EnvSpec("CartPole-v1").make(3, 0)
+    environment = EnvSpec("CartPole-v1").make(4, 0)
     assert type(environment._env.unwrapped).__name__ == "CartPoleVectorEnv"
     environment.close()
 
 
+def test_a_few_environments_are_stepped_one_by_one_which_is_faster() -> None:
+    environment = EnvSpec("CartPole-v1").make(3, 0)
+    assert isinstance(environment._env, SyncVectorEnv)
+    environment.close()
+
+
 def test_own_vector_and_single_environments_agree_on_lengths_and_flags() -> None:
-    own = EnvSpec("CartPole-v1", {"max_episode_steps": 5}).make(2, 0)
-    singles = EnvSpec(partial(gymnasium.make, "CartPole-v1", max_episode_steps=5)).make(2, 0)
+    own = EnvSpec("CartPole-v1", {"max_episode_steps": 5}).make(4, 0)
+    singles = EnvSpec(partial(gymnasium.make, "CartPole-v1", max_episode_steps=5)).make(4, 0)
     for environment in (own, singles):
         stats, taken = play(environment, 12)
         assert set(stats.lengths.tolist()) == {5}
@@ -40,7 +46,7 @@ def test_own_vector_and_single_environments_agree_on_lengths_and_flags() -> None
 
 def test_a_keyword_that_only_the_single_environment_knows_makes_single_environments() -> None:
     # gymnasium.make itself takes the keyword; the vector implementation does not.
-    environment = EnvSpec("CartPole-v1", {"disable_env_checker": True}).make(2, 0)
+    environment = EnvSpec("CartPole-v1", {"disable_env_checker": True}).make(4, 0)
     assert isinstance(environment._env, SyncVectorEnv)
     environment.close()
 

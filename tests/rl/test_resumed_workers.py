@@ -219,7 +219,7 @@ def test_a_state_that_does_not_fit_is_refused(changed: Mapping[str, StateValue],
 
 
 def test_a_state_of_another_number_of_sub_environments_is_refused() -> None:
-    one = RolloutWorker(CARTPOLE, MEMORY, num_envs=3, index=0, fragment_length=4)
+    one = RolloutWorker(CARTPOLE, MEMORY, num_envs=5, index=0, fragment_length=4)
     one.sample()
     with pytest.raises(ValueError, match="of another configuration"):
         remembering().load_state(one.state())
