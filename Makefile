@@ -33,7 +33,7 @@ demo: $(VENV)/core.stamp  ## train PPO on CartPole in this process until it is s
 
 test: $(VENV)/dev.stamp  ## every check but the slow tests; this is what CI runs
 	$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint types
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -m "not slow" --numprocesses=2 --dist=loadgroup
 
 slow: $(VENV)/dev.stamp  ## the tests that train to a result or wait for timeouts
 	$(BIN)/python -m pytest -m slow
