@@ -31,6 +31,7 @@ NAMES = (
     "spark_streaming",
     "replay",
     "startup",
+    "profile",
 )
 
 

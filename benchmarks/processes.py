@@ -1,7 +1,7 @@
-"""The processes below this one, and the memory that is theirs alone, as Linux tells it in /proc.
+"""The processes below this one, their memory and their processor time, as Linux tells it in /proc.
 
-Apart from the soak, which only decides what to make of it. Memory that processes share, such as Ray's object
-store, is not counted here.
+Apart from those who decide what to make of it. Memory that processes share, such as Ray's object store, is not
+counted here.
 """
 
 from __future__ import annotations
@@ -37,6 +37,18 @@ def descendants(of: int | None = None) -> dict[int, str]:
 def private_mib(pids: Collection[int]) -> float:
     """MiB of memory that these processes have to themselves; one that has ended has none."""
     return sum(map(_anonymous_kib, pids)) / _MIB
+
+
+def cpu_seconds(pids: Collection[int]) -> float:
+    """Seconds of processors that these processes have used so far; one that has ended has none."""
+    ticks = 0
+    for pid in pids:
+        try:
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:  # it ended meanwhile
+            continue
+        ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def _anonymous_kib(pid: int) -> float:
