@@ -15,8 +15,14 @@ from pipeflow.dsl.findings import Finding, Severity
 from pipeflow.dsl.sites import Site
 
 # `truthy-bool` finds `left and right` where `left & right` was meant. What a module imports is followed for its
-# types, and not reported.
-_SETTINGS = ("--strict", "--enable-error-code=truthy-bool", "--follow-imports=silent", "--output=json")
+# types, and not reported. Without a summary every line is a report: mypy would end with an empty one.
+_SETTINGS = (
+    "--strict",
+    "--enable-error-code=truthy-bool",
+    "--follow-imports=silent",
+    "--no-error-summary",
+    "--output=json",
+)
 _SEVERITIES: dict[str, Severity] = {"error": "error", "note": "note"}
 
 
@@ -27,7 +33,7 @@ def type_findings(files: Sequence[Path]) -> list[Finding]:
     """
     if importlib.util.find_spec("mypy") is None:
         raise UsageError(
-            "mypy is not installed; pip install mypy, or pass --no-types to look at the plans alone"
+            "mypy is not installed; pip install 'pipeflow[check]', or pass --no-types to look at the plans alone"
         )
     command = [sys.executable, "-m", "mypy", *_SETTINGS, *map(str, files)]
     # Paths of reports are relative to the working directory.
