@@ -118,7 +118,8 @@ def _unread_outlets(root: Node) -> Iterator[Finding]:
 def _no_effect(drain: nodes.Drain) -> Iterator[Finding]:
     """A drained end of a fork or a partition between which and the drain no code of the user's runs."""
     node = drain.input
-    while isinstance(node, nodes.Batch | nodes.Concat | nodes.Buffer | nodes.Pace) or (
+    # A throttle is not among them: through the buffer it sets the pace of the other ends.
+    while isinstance(node, nodes.Batch | nodes.Concat | nodes.Buffer) or (
         isinstance(node, nodes.Gate) and not node.reads
     ):
         node = node.input
