@@ -1,7 +1,7 @@
 """Plans with one fault each, for `pipeflow check` to find.
 
-A function's docstring begins with the code that is to be found, and docs/check.md shows the function: what it
-says is printed by the command. `ON_POLICY` are those that are only wrong where `--on-policy` claims it.
+A function's docstring is the code of the finding; what is printed about it stands in docs/check.md. Those from PF301
+on are only wrong where `--on-policy` claims otherwise.
 """
 
 from __future__ import annotations
@@ -234,13 +234,3 @@ def learnt_from_recordings() -> Stream[Report]:
         | learner.stage(PPOLearner.update)
         | sync_weights(learner, workers)
     )
-
-
-ON_POLICY = (
-    as_they_come,
-    an_update_an_item,
-    a_round_ahead,
-    every_other_update,
-    sent_by_the_clock,
-    learnt_from_recordings,
-)
