@@ -73,7 +73,9 @@ def table() -> str:
         f"| {rule.code} | {rule.fault} | `{said[rule.code][0]}` | {_cell(said[rule.code][1])} |"
         for rule in RULES
     ]
-    return "\n".join(["| code | fault | planted as | printed |", "|---|---|---|---|", *rows])
+    return "\n".join(
+        ["| code | fault | planted as | printed behind `path:line: ` |", "|---|---|---|---|", *rows]
+    )
 
 
 def replaced(document: str, wanted: str) -> str:
@@ -104,7 +106,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             message = "the table is not what is printed; renew it with python scripts/write_findings.py"
             raise DocumentError(message)
     except (DocumentError, OSError) as error:
-        print(f"{DOCUMENT.relative_to(ROOT)}: {error}", file=sys.stderr)
+        print(f"{DOCUMENT}: {error}", file=sys.stderr)
         return 1
     return 0
 

@@ -60,9 +60,10 @@ def target_of(reference: str) -> Target:
         builders = dict(_named(module, plan, reference) if plan else _all(module))
         if not builders:
             problem = (
-                f"{module_name} has no plan: no stream on its top level, and no function without arguments"
+                f"{module_name} has no plan: no stream on its top level, and no function without arguments that "
+                f"is annotated to return one; write one, or name what makes the plan, as {module_name}:PLAN"
             )
-            raise UsageError(f"{problem} that is annotated to return one; name it: {module_name}:PLAN")
+            raise UsageError(problem)
         made = {name: build for name, build in builders.items() if isinstance(build, Stream)}
         target.plans.update(made if plan else _whole(made))
         called: dict[str, set[CodeType]] = {}

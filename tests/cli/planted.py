@@ -1,7 +1,7 @@
 """Plans with one fault each, for `pipeflow check` to find.
 
-A function's docstring is the code of the finding; what is printed about it stands in docs/check.md. Those from PF301
-on are only wrong where `--on-policy` claims otherwise.
+A function's docstring is the code of the finding; what is printed about it stands in docs/check.md. Those from
+PF301 on are only wrong where `--on-policy` claims otherwise.
 """
 
 from __future__ import annotations
