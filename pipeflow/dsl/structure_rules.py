@@ -12,6 +12,7 @@ import operator
 import typing
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pipeflow.dsl import nodes
 from pipeflow.dsl.actors import Actors
@@ -67,7 +68,8 @@ class Part:
     """A stream or actors that a name stood for while plans were built."""
 
     name: str
-    value: Expression | Actors[object]
+    # `Any`: actors of any class; `Actors` is invariant.
+    value: Expression | Actors[Any]
 
 
 def left_out(parts: Iterable[Part], roots: Sequence[Node]) -> Iterator[Finding]:
