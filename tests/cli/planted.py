@@ -85,13 +85,13 @@ def never_filled() -> Stream[Transitions]:
 
 def a_branch_left_out() -> Stream[Trajectories]:
     """PF106"""
-    evaluation = evaluators.produce(EvaluationWorker.sample) | gather_sync()  # noqa: F841
+    _evaluation = evaluators.produce(EvaluationWorker.sample) | gather_sync()
     return workers.produce(RolloutWorker.sample) | gather_sync()
 
 
 def actors_left_out() -> Stream[Trajectories]:
     """PF107"""
-    store = actors(Replay, 2, 100)  # noqa: F841
+    _store = actors(Replay, 2, 100)
     return workers.produce(RolloutWorker.sample) | gather_sync()
 
 

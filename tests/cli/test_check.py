@@ -8,6 +8,7 @@ import re
 import shlex
 import subprocess
 import sys
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 
 import pytest
@@ -302,7 +303,11 @@ def test_without_mypy_is_said_what_to_install(
 ) -> None:
     write.write_text(FAULTY)
     find = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "mypy" else find(name))
+
+    def all_but_mypy(name: str) -> ModuleSpec | None:
+        return None if name == "mypy" else find(name)
+
+    monkeypatch.setattr(importlib.util, "find_spec", all_but_mypy)
     assert main(["check", "plans.py"]) == 2
     assert capsys.readouterr().err == (
         "pipeflow: error: mypy is not installed; pip install 'pipeflow[check]', or pass --no-types to look at "
