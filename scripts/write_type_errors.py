@@ -141,20 +141,22 @@ def page(mypy_reports: Iterable[Diagnostic], pyright_reports: Iterable[Diagnosti
     parts = [_HEAD.format(mypy=version("mypy"), pyright=version("pyright"))]
     for number, lesson in enumerate(LESSONS, start=1):
         (file,) = (file for file in REJECT if file.stem == lesson.module)
-        first, last, mistake = _function(file, lesson.function)
-        _, _, correction = _function(CORRECTIONS, lesson.function, whole=mistake.startswith("def "))
-        errors = [f"error: {report.message}  [{report.code}]" for report in _within(said, file, first, last)]
-        refusal = _within(said_by_pyright, file, first, last)[0]
+        mistake = _function(file, lesson.function)
+        correction = _function(CORRECTIONS, lesson.function)
+        # Where a mistake returns nothing it is one by itself, and the function around it is left away.
+        shown = _body if _returns_none(mistake) else _whole
+        errors = [f"error: {report.message}  [{report.code}]" for report in _within(said, file, mistake)]
+        refusal = _within(said_by_pyright, file, mistake)[0]
         parts += [
             f"## {number}. {lesson.title}\n",
-            f"```python\n{mistake}\n```\n",
+            f"```python\n{shown(file, mistake)}\n```\n",
             "mypy:\n",
             "```text\n" + "\n".join(errors) + "\n```\n",
             "pyright:\n",
             f"```text\nerror: {refusal.message.splitlines()[0]} ({refusal.code})\n```\n",
             textwrap.fill(lesson.meaning, 130, break_long_words=False, break_on_hyphens=False) + "\n",
             "Instead:\n",
-            f"```python\n{correction}\n```\n",
+            f"```python\n{shown(CORRECTIONS, correction)}\n```\n",
         ]
     return "\n".join(parts)
 
@@ -177,29 +179,38 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _within(reports: Iterable[Diagnostic], file: Path, first: int, last: int) -> list[Diagnostic]:
-    return sorted(
-        (report for report in reports if report.file == file and first <= report.line <= last),
-        key=lambda report: report.line,
+def _within(reports: Iterable[Diagnostic], file: Path, function: ast.FunctionDef) -> list[Diagnostic]:
+    last = function.end_lineno or function.lineno
+    found = [report for report in reports if report.file == file and function.lineno <= report.line <= last]
+    return sorted(found, key=lambda report: report.line)
+
+
+def _function(file: Path, name: str) -> ast.FunctionDef:
+    (found,) = (
+        node
+        for node in ast.parse(file.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.FunctionDef) and node.name == name
     )
+    return found
 
 
-def _function(file: Path, name: str, whole: bool = False) -> tuple[int, int, str]:
-    """The first and the last line of a function, and its text without what the tests expect of it.
+def _returns_none(function: ast.FunctionDef) -> bool:
+    return isinstance(function.returns, ast.Constant) and function.returns.value is None
 
-    Where a mistake returns nothing it is one by itself, and the function around it is left away.
-    """
-    text = file.read_text(encoding="utf-8")
-    (node,) = (
-        node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef) and node.name == name
-    )
-    last = node.end_lineno or node.lineno
-    returns_none = isinstance(node.returns, ast.Constant) and node.returns.value is None
-    whole = whole or (file != CORRECTIONS and not returns_none)
-    lines = text.splitlines()[(node if whole else node.body[0]).lineno - 1 : last]
+
+def _whole(file: Path, function: ast.FunctionDef) -> str:
+    return _code(file, function.lineno, function.end_lineno)
+
+
+def _body(file: Path, function: ast.FunctionDef) -> str:
+    return _code(file, function.body[0].lineno, function.end_lineno).replace("return ", "", 1)
+
+
+def _code(file: Path, first: int, last: int | None) -> str:
+    """Lines of a file without what the tests expect of them."""
+    lines = file.read_text(encoding="utf-8").splitlines()[first - 1 : last]
     kept = [re.sub(r"\s*# (?:[EPRW]: |fmt: ).*$", "", line) for line in lines if not _is_expectation(line)]
-    shown = textwrap.dedent("\n".join(kept))
-    return node.lineno, last, shown if whole else re.sub(r"^return ", "", shown, flags=re.MULTILINE)
+    return textwrap.dedent("\n".join(kept))
 
 
 def _is_expectation(line: str) -> bool:
