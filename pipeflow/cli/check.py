@@ -9,7 +9,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import tyro
 
@@ -28,7 +28,7 @@ Format = Literal["text", "github", "json"]
 class CheckOptions:
     """What is checked, and how it is told."""
 
-    plans: tyro.conf.Positional[tuple[str, ...]]
+    plans: Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="PLAN ...")]
     """MODULE or MODULE:PLAN, the module by its dotted name or as a file; without PLAN, all plans of the module."""
 
     on_policy: bool = False

@@ -125,8 +125,9 @@ def _module_finder(name: str) -> tuple[Path, Loader]:
     _importable(Path.cwd())
     try:
         spec = importlib.util.find_spec(name)
-    except (ImportError, ValueError) as error:
-        raise UsageError(f"cannot find {name}: {one_line(error)}") from error
+    except (Exception, SystemExit) as error:  # the packages around it are imported, and may raise anything
+        problem = f"cannot find {name}: {type(error).__name__}: {one_line(error)}"
+        raise UsageError(f"{problem}; give its dotted name, as in my_package.plans, or its path") from error
     if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
         raise UsageError(
             f"there is no module {name}; give its dotted name, as in my_package.plans, or its path"
@@ -205,9 +206,13 @@ def _made(build: Callable[[], object], reference: str) -> Stream[Any]:
 
 @contextlib.contextmanager
 def _building(target: Target, what: str, verb: str) -> Generator[None]:
-    """Make a `PlanError` a finding, and whatever else is raised one line."""
+    """Make a `PlanError` a finding, and whatever else is raised one line.
+
+    What the module prints meanwhile goes to stderr: the findings alone are the output.
+    """
     try:
-        yield
+        with contextlib.redirect_stdout(sys.stderr):
+            yield
     except PlanError as error:
         target.findings.append(refused(error, Site(str(target.file), _line(error, target.file))))
     except UsageError:

@@ -210,7 +210,7 @@ def test_what_cannot_be_built_is_one_line(
         ([], "check needs a plan, as in pipeflow check my_module:my_plan, or a module with plans"),
         (["missing.py"], "there is no file missing.py; give a module by its dotted name or by its path"),
         (["no_such_module"], "there is no module no_such_module; give its dotted name"),
-        (["no_such_package.plans"], "cannot find no_such_package.plans: No module named 'no_such_package'"),
+        (["no_such_package.plans"], "cannot find no_such_package.plans: ModuleNotFoundError: No module"),
         (["math"], "there is no module math"),
         (["..plans"], "cannot find ..plans: "),
         ([":plan"], "cannot find : "),
@@ -235,6 +235,16 @@ def test_debug_shows_where_a_module_raises(write: Path, capsys: pytest.CaptureFi
     err = capsys.readouterr().err
     assert err.startswith("Traceback (most recent call last)")
     assert f'File "{write}", line 1' in err
+
+
+def test_a_package_that_raises_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    package = tmp_path / "raising_package"
+    package.mkdir()
+    (package / "__init__.py").write_text("x = 1 / 0\n")
+    (package / "plans.py").write_text("")
+    err = said(capsys, "raising_package.plans", code=2)
+    assert "cannot find raising_package.plans: ZeroDivisionError: division by zero" in err
+    assert err.count("\n") == 1
 
 
 # The formats
@@ -274,6 +284,18 @@ def test_json_is_a_list(write: Path, capsys: pytest.CaptureFixture[str]) -> None
         {"path": "plans.py", "line": LINES + 1, "severity": "error", "code": "PF102", "message": MESSAGE}
     ]
     assert json.loads(said(capsys, "plans.py", "--format", "json", "--ignore", "PF102", code=0)) == []
+
+
+def test_what_a_module_prints_is_no_part_of_the_output(
+    write: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write.write_text(
+        HEAD
+        + "print('imported')\n\ndef plan() -> Stream[int]:\n    print('built')\n    return from_items([1])\n"
+    )
+    assert main(["check", "plans.py", "--no-types", "--format=json"]) == 0
+    captured = capsys.readouterr()
+    assert (json.loads(captured.out), captured.err) == ([], "imported\nbuilt\n")
 
 
 # Types
@@ -349,6 +371,14 @@ def test_the_command_of_the_page_finds_nothing() -> None:
     command = shlex.split(re.findall(r"^    pipeflow (check .*)$", PAGE, re.MULTILINE)[0])
     done = subprocess.run([*COMMAND, *command], cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "checked 2 plans, found no faults\n"), done.stderr
+
+
+def test_the_page_has_every_option(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "--help"]) == 0
+    helped = capsys.readouterr().out
+    options = re.findall(r"^\| `(--[a-z-]+)", PAGE, re.MULTILINE)
+    assert set(options) == {"--on-policy", "--no-types", "--ignore", "--format", "--debug"}
+    assert [option for option in options if option not in helped and option != "--debug"] == []
 
 
 def test_the_plan_of_the_page_is_checked(write: Path, capsys: pytest.CaptureFixture[str]) -> None:

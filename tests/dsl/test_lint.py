@@ -5,12 +5,13 @@ The plans that each rule is broken by are in `tests.cli.planted`, where `pipeflo
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 
 from pipeflow import (
     RunError,
@@ -238,18 +239,17 @@ def test_what_may_break_a_round_is_said(build: Callable[[], Plan], codes: list[s
 
 
 @pytest.mark.slow
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=3000, deadline=None)
 @given(plans())
 def test_a_plan_of_which_nothing_is_said_is_on_policy(written: WrittenPlan) -> None:
     plan = written.build()
-    assume(any(isinstance(node, nodes.SyncWeights | nodes.ReplyWeights) for node in walk(plan.node)))
-    assume(not any(finding.code.startswith("PF3") for finding in lint(plan, on_policy=True)))
+    sends = any(isinstance(node, nodes.SyncWeights | nodes.ReplyWeights) for node in walk(plan.node))
+    if not sends or any(finding.code >= "PF300" for finding in lint(plan, on_policy=True)):
+        return
     for seed in range(3):
-        try:
+        with contextlib.suppress(RunError):  # some deadlock, whatever their policy
             trace = simulate(written.build(), Schedule(seed)).trace
-        except RunError:
-            return
-        assert policy_lag_at_most(0)(trace) is None
+            assert policy_lag_at_most(0)(trace) is None
 
 
 # The whole
