@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib
 
-from scripts.write_type_errors import CORRECTIONS, DOCUMENT, LESSONS, page
+import pytest
+
+from scripts.write_type_errors import CORRECTIONS, DOCUMENT, LESSONS, main, page
 from tests.typing.conftest import Reports
 
 
@@ -22,3 +24,8 @@ def test_each_mistake_has_its_correction() -> None:
     assert functions == {lesson.function for lesson in LESSONS}
     assert CORRECTIONS.is_file()
     assert len(LESSONS) == 10
+
+
+@pytest.mark.slow
+def test_the_script_finds_the_page_current() -> None:
+    assert main(["--check"]) == 0
