@@ -40,12 +40,7 @@ def an_argument_of_another_type() -> Actors[RolloutWorker]:
 
 
 def a_stage_of_other_actors_without_a_gather() -> Stream[Report]:
-    return (
-        rollouts
-        | gae()
-        | gather_sync()
-        | learner.stage(PPOLearner.update)
-    )  # fmt: skip
+    return rollouts | gae() | gather_sync() | learner.stage(PPOLearner.update)
 
 
 def gather_sync_uncalled() -> Stream[Trajectories]:
@@ -53,10 +48,7 @@ def gather_sync_uncalled() -> Stream[Trajectories]:
 
 
 def a_union_where_one_branch_is_learnt_from() -> Stream[Report]:
-    return (
-        ((sampled() | gae()) & (sampled() | gae()))
-        | learner.stage(PPOLearner.update)
-    )  # fmt: skip
+    return ((sampled() | gae()) & (sampled() | gae())) | learner.stage(PPOLearner.update)
 
 
 def weights_of_what_has_none() -> Stream[Report]:
