@@ -25,6 +25,7 @@ commands:
   eval PATH         play greedy episodes with the policy of a run, or of a checkpoint
   graph ALGORITHM   print an algorithm's plan, as text or as a Mermaid flowchart
   list              the algorithms, with one line each
+  check PLAN        find mistakes in plans of yours, MODULE or MODULE:NAME, and in their types; starts nothing
   simulate PLAN     check the laws on a plan of yours, MODULE:NAME, under many simulated schedules
 
   pipeflow COMMAND --help, or pipeflow train ALGORITHM --help, lists the flags
@@ -34,7 +35,7 @@ options:
   --version         show the version
   --debug           with any command: show the traceback of an error (as PIPEFLOW_DEBUG=1 does)
 """
-_COMMANDS = ("train", "eval", "graph", "list", "simulate")
+_COMMANDS = ("train", "eval", "graph", "list", "check", "simulate")
 _HELP_WORDS = ("-h", "--help")
 
 
@@ -103,6 +104,11 @@ def _run(words: list[str]) -> int:
             from pipeflow.cli.evaluate import evaluate_checkpoint
 
         return evaluate_checkpoint(rest)
+    if command == "check":
+        with deferred():
+            from pipeflow.cli.check import check_plans
+
+        return check_plans(rest)
     if command == "simulate":
         return _simulate(rest)
     return _with_algorithm(command, rest)

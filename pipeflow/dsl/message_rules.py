@@ -49,7 +49,7 @@ def message_findings(root: Node) -> Iterator[Finding]:
 def _unused_receiver(node: Node, receiver: Group, root: Node) -> Iterator[Finding]:
     if _is_used(receiver, root):
         return
-    if other := _variant(receiver, root):
+    if other := _used_variant(receiver, root):
         yield _variants(node, receiver, other)
         return
     message = (
@@ -62,7 +62,7 @@ def _unused_receiver(node: Node, receiver: Group, root: Node) -> Iterator[Findin
 def _untrained_sender(node: Node, learner: Group, root: Node) -> Iterator[Finding]:
     if _is_used(learner, root):
         return
-    if other := _variant(learner, root):
+    if other := _used_variant(learner, root):
         yield _variants(node, learner, other)
         return
     message = (
@@ -85,7 +85,7 @@ def _never_updated(source: nodes.Produce, root: Node) -> Iterator[Finding]:
     group = source.group
     if not _has(group, "set_weights") or _gets_messages(group, root):
         return
-    if (other := _variant(group, root)) and _gets_messages(other, root):
+    if any(_gets_messages(other, root) for other in _variants_of(group, root)):
         return  # the finding at the sender says so
     for node in walk(root):
         if isinstance(node, nodes.Place) and not node.parallel and source in walk(node):
@@ -135,12 +135,13 @@ def _gets_messages(group: Group, root: Node) -> bool:
     return False
 
 
-def _variant(group: Group, root: Node) -> Group | None:
+def _variants_of(group: Group, root: Node) -> Iterator[Group]:
     """Other actors of the plan that were derived from the same call, which have the very same keywords."""
-    for other in groups_of(root):
-        if other is not group and other.kwargs is group.kwargs and _is_used(other, root):
-            return other
-    return None
+    return (other for other in groups_of(root) if other is not group and other.kwargs is group.kwargs)
+
+
+def _used_variant(group: Group, root: Node) -> Group | None:
+    return next((other for other in _variants_of(group, root) if _is_used(other, root)), None)
 
 
 def _has(group: Group, method: str) -> bool:

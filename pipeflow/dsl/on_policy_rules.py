@@ -3,7 +3,8 @@
 That holds behind a barrier, `gather_rounds` or `gather_sync`, when everything of a round is learnt from in one
 update and the weights are sent before the next round is asked for (laws 5, 6 and 9). What is looked for is
 whatever lets a round start earlier, or end with other weights than it began with. An update that is given an
-unknown number of items, by `concat` for instance, cannot be shown to keep to rounds and is reported as well.
+unknown number of items, by `concat` or `flat_map` for instance, cannot be shown to keep to rounds and is reported
+as well.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ from collections.abc import Iterator
 
 from pipeflow.dsl import nodes
 from pipeflow.dsl.findings import Finding, Rule
+from pipeflow.dsl.gating import EveryNth
 from pipeflow.dsl.message_rules import receivers_of
 from pipeflow.dsl.nodes import Group, Node, producers_of
+from pipeflow.dsl.structure_rules import gate_state
 from pipeflow.dsl.trees import shard_count, walk
 
 ASYNCHRONOUS = Rule("PF301", "error", "an asynchronous gather")
@@ -103,16 +106,33 @@ def _apart(gather: nodes.Gather, sender: Sender, between: list[Node]) -> Iterato
     shards = 1 if gather.mode == "rounds" else shard_count(gather.input)
     joined = 1
     for node in between:
-        if isinstance(node, nodes.Batch) and node in walk(last):
-            joined *= node.size
-        elif isinstance(node, nodes.Concat) and node in walk(last) and shards > 1:
-            message = (
-                f"{node.name} may end an update within a round of {gather.name} ({gather.site}), whose "
-                "other items are then of older weights; write gather_rounds() and a function of the list "
-                "in place of both"
-            )
-            yield WITHIN_A_ROUND.broken(node.site, message)
-            return
+        if node not in walk(last):
+            continue
+        match node:
+            case nodes.Batch(size=size):
+                joined *= size
+            case nodes.Concat() if shards > 1:
+                message = (
+                    f"{node.name} may end an update within a round of {gather.name} ({gather.site}), whose "
+                    "other items are then of older weights; write gather_rounds() and a function of the list "
+                    "in place of both"
+                )
+                yield WITHIN_A_ROUND.broken(node.site, message)
+                return
+            case nodes.Concat():
+                pass
+            case nodes.Expand():
+                message = (
+                    f"{node.name} may spread a round of {gather.name} ({gather.site}) over several updates, "
+                    f"and after the first of them the rest is of older weights; do it inside of {last.name}"
+                )
+                yield WITHIN_A_ROUND.broken(node.site, message)
+                return
+            case nodes.Gate() if (state := gate_state(node)) is not None and state[0] is EveryNth:
+                (n,) = state[1]
+                joined *= n if isinstance(n, int) else 1
+            case _:
+                pass
     if joined % shards:
         message = (
             f"{gather.name} gives {shards} items in a round and {last.name} ({last.site}) follows after "

@@ -12,6 +12,7 @@ import operator
 import typing
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pipeflow.dsl import nodes
 from pipeflow.dsl.actors import Actors
@@ -29,6 +30,7 @@ NEVER_SERVED = Rule("PF104", "error", "a branch that is never reached")
 NEVER_READY = Rule("PF105", "warning", "a source that waits for what no stage brings")
 LEFT_OUT = Rule("PF106", "warning", "a stream that was built and is not part of the plan")
 UNUSED_ACTORS = Rule("PF107", "warning", "actors that are described and not used")
+NO_EFFECT = Rule("PF108", "warning", "an end that is drained before anything is done with its items")
 
 
 def structure_findings(root: Node) -> Iterator[Finding]:
@@ -50,6 +52,8 @@ def structure_findings(root: Node) -> Iterator[Finding]:
             yield from _never_served(node)
         elif isinstance(node, nodes.Produce):
             yield from _never_ready(node, root)
+        elif isinstance(node, nodes.Drain):
+            yield from _no_effect(node)
 
 
 def gate_state(node: Node) -> tuple[object, tuple[object, ...]] | None:
@@ -64,7 +68,8 @@ class Part:
     """A stream or actors that a name stood for while plans were built."""
 
     name: str
-    value: Expression | Actors[object]
+    # `Any`: actors of any class; `Actors` is invariant.
+    value: Expression | Actors[Any]
 
 
 def left_out(parts: Iterable[Part], roots: Sequence[Node]) -> Iterator[Finding]:
@@ -110,6 +115,24 @@ def _unread_outlets(root: Node) -> Iterator[Finding]:
                 f"goes on; put it into the plan, through | drain if only for its side effects{instead}"
             )
             yield UNREAD_OUTLET.broken(node.site, message)
+
+
+def _no_effect(drain: nodes.Drain) -> Iterator[Finding]:
+    """A drained end of a fork or a partition between which and the drain no code of the user's runs."""
+    node = drain.input
+    # A throttle is not among them: through the buffer it sets the pace of the other ends.
+    while isinstance(node, nodes.Batch | nodes.Concat | nodes.Buffer) or (
+        isinstance(node, nodes.Gate) and not node.reads
+    ):
+        node = node.input
+    if isinstance(node, nodes.Outlet):
+        share = node.input
+        instead = "fork into fewer" if share.predicate is None else "write .filter instead of the partition"
+        message = (
+            f"{drain.name} ends {share.name}[{node.index}] ({share.site}) before anything is done with its "
+            f"items; put a stage with an effect before it, or {instead}"
+        )
+        yield NO_EFFECT.broken(drain.site, message)
 
 
 def _never_served(union: nodes.Union) -> Iterator[Finding]:

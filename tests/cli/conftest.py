@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,3 +14,11 @@ def _elsewhere(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pyte
     for name in {"engine", "ray_runtime"} & set(request.fixturenames):
         request.getfixturevalue(name)
     monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The module `plans.py`, to be written by the test; it is forgotten afterwards."""
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "plans", raising=False)
+    return tmp_path / "plans.py"

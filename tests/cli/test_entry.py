@@ -17,7 +17,7 @@ from tests.cli.small import COMMAND, ENVIRONMENT, run_python
 def test_help_names_every_command(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(words) == 0
     printed = capsys.readouterr().out
-    assert all(f"  {command} " in printed for command in ("train", "eval", "graph", "list"))
+    assert all(f"  {command} " in printed for command in ("train", "eval", "graph", "list", "check"))
 
 
 @pytest.mark.parametrize("command", ["train", "graph"])
@@ -42,7 +42,17 @@ def test_list_has_one_line_an_algorithm(capsys: pytest.CaptureFixture[str]) -> N
 
 
 @pytest.mark.parametrize(
-    "words", [["--help"], ["list"], ["train", "--help"], ["train"], ["trian"], ["train", "pp"], ["--version"]]
+    "words",
+    [
+        ["--help"],
+        ["list"],
+        ["train", "--help"],
+        ["train"],
+        ["trian"],
+        ["train", "pp"],
+        ["--version"],
+        ["check"],
+    ],
 )
 def test_what_needs_no_torch_does_not_wait_for_it(words: list[str]) -> None:
     code = f"import sys; from pipeflow.cli import main; code = main({words!r}); "

@@ -7,6 +7,8 @@ from __future__ import annotations
 from pipeflow import Stream, gather_sync
 from tests.typing.domain import (
     PPOLearner,
+    Replay,
+    Report,
     RolloutWorker,
     Trajectories,
     count,
@@ -14,6 +16,7 @@ from tests.typing.domain import (
     is_report,
     learner,
     loss_of,
+    replay,
     transitions,
     workers,
 )
@@ -59,6 +62,13 @@ def a_union_where_one_branch_is_learnt_from() -> None:
         | learner.stage(PPOLearner.update)  # E: operator: ("Merged[Advantages | Trajectories]" and "Placed[Advantages, Report, PPOLearner]")  # P: none
         # R: stage(PPOLearner.update) takes Advantages .. delivers Advantages | Trajectories
     )
+
+
+def a_branch_that_was_not_drained() -> Stream[Report]:
+    stored = sampled() | transitions | replay.stage(Replay.add)
+    updates = sampled() | gae() | learner.stage(PPOLearner.update)
+    return stored & updates  # E: return-value: Incompatible return value type (got "Merged[int | Report]", expected "Stream[Report]")
+    # R: none, a return annotation is the checker's alone
 
 
 def round_robin_of_one_stream() -> None:

@@ -91,3 +91,15 @@ def a_truth_that_is_none() -> None:
     sampled().until(lambda batch: batch.steps)  # E: arg-type: Argument 1 to "until" of "Stream" has incompatible type "Callable[[Trajectories], int]"; expected "Callable[[Trajectories], bool]"  # E: return-value: Incompatible return value type (got "int", expected "bool")  # P: reportArgumentType
     # W: mypy reports the lambda as a whole and its body
     # R: none, any value has a truth
+
+
+def of_two_parameters() -> None:
+    sampled().map(lambda batch, steps: batch.steps + steps)  # E: misc: Cannot infer type of lambda  # E: arg-type: Argument 1 to "map" of "Stream" has incompatible type "Callable[[Any, Any], Any]"; expected "Callable[[Trajectories], Any]"  # P: reportArgumentType
+    # W: mypy reports the lambda by itself and as an argument
+    # R: none, how many parameters a function takes is not looked at before it is called
+
+
+def of_no_parameter() -> None:
+    sampled().map(lambda: 1)  # E: misc: Cannot infer type of lambda  # E: arg-type: Argument 1 to "map" of "Stream" has incompatible type "Callable[[], int]"; expected "Callable[[Trajectories], int]"  # P: reportArgumentType
+    # W: mypy reports the lambda by itself and as an argument
+    # R: none, how many parameters a function takes is not looked at before it is called

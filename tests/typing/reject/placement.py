@@ -117,3 +117,11 @@ def asking_with_a_method_of_another_class() -> None:
     plan = sampled() | gae() | learner.stage(PPOLearner.update)
     plan.run().ask(learner, RolloutWorker.sample)  # E: arg-type: Argument 2 to "ask" of "Run" has incompatible type "Callable[[RolloutWorker], Trajectories]"; expected "Callable[[PPOLearner], Trajectories]"
     # R: none, a run is no plan
+
+
+# Actors where a stream is meant
+
+
+def producing_forgotten() -> None:
+    workers | gae() | gather_sync()  # E: operator: Unsupported left operand type for | ("Actors[RolloutWorker]")
+    # R: none, neither operand is a stream; Python's own TypeError names both types
