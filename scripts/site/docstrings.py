@@ -17,6 +17,10 @@ from griffe import Class, Docstring, Extension, Function, GriffeLoader, Object
 from typing_extensions import override
 
 _MOST_ARGUMENTS = 8
+# Asterisks in a shape would begin an emphasis. Code is matched first, so that a shape in it stays as it is.
+_CODE_OR_SHAPE = re.compile(
+    r"``.*?``|`[^`]*`|^ *(?:>>>|\.\.\.) [^\n]*|(\[(?:[A-Z]\b|\*)[^\[\]`]*\])", re.DOTALL | re.MULTILINE
+)
 _SECTION = re.compile(r"(Args|Attributes|Raises|Returns|Yields):$")
 
 
@@ -38,14 +42,24 @@ class Docstrings(Extension):
 
 
 def readable(text: str, arguments: Collection[str]) -> str:
-    """A docstring as Markdown in which code is fenced and sentences about arguments are a list."""
+    """A docstring as Markdown: code fenced, shapes as code, and sentences about arguments as a list.
+
+    >>> print(readable("Sums. rewards: [T, *obs]. n: at least 1.", {"rewards", "n"}))
+    Sums.
+    <BLANKLINE>
+    - `rewards`: `[T, *obs]`.
+    - `n`: at least 1.
+    """
+    text = _CODE_OR_SHAPE.sub(lambda found: f"`{found[1]}`" if found[1] else found[0], text)
     return "\n".join(_listed(list(_fenced(text.splitlines())), arguments))
 
 
 def _without_needless_constructor(kind: Class) -> None:
     made = kind.members.get("__init__")
     told = kind.docstring is not None and " Made by " in f" {kind.docstring.value} "
-    if isinstance(made, Function) and (told or len(made.parameters) > _MOST_ARGUMENTS and "dataclass" in kind.labels):
+    if isinstance(made, Function) and (
+        told or (len(made.parameters) > _MOST_ARGUMENTS and "dataclass" in kind.labels)
+    ):
         kind.del_member("__init__")
 
 
@@ -101,12 +115,12 @@ def _listed(lines: list[str], arguments: Collection[str]) -> Iterator[str]:
         elif explained.search(line):
             before, *rest = explained.split(line)
             if before.strip():
-                yield f"  {before}" if item else before
+                yield f"  {before}".rstrip() if item else before.rstrip()
             if not item:
                 yield ""
             item = True
             for name, text in zip(rest[::2], rest[1::2], strict=True):
-                yield f"- `{name}`: {text}"
+                yield f"- `{name}`: {text}".rstrip()
         else:
             item = item and bool(line)
             yield f"  {line}" if item else line

@@ -20,7 +20,9 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 
 # Code is matched first, so that what looks like a link in it is none.
-_CODE_OR_LINK = re.compile(r"^```.*?^```|``.*?``|`[^`\n]*`|(\]\()([^)\s]+)(?=[)\s])", re.DOTALL | re.MULTILINE)
+_CODE_OR_LINK = re.compile(
+    r"^```.*?^```|``.*?``|`[^`\n]*`|(\]\()([^)\s]+)(?=[)\s])", re.DOTALL | re.MULTILINE
+)
 
 
 def on_files(files: Files, config: ProperDocsConfig) -> Files:
@@ -49,7 +51,11 @@ def on_page_markdown(markdown: str, page: Page, config: ProperDocsConfig, files:
         if target is None:
             return match.group()
         anchor = destination.partition("#")[1:]
-        return opening + posixpath.relpath(_site_path(target), posixpath.dirname(page.file.src_uri) or ".") + "".join(anchor)
+        return (
+            opening
+            + posixpath.relpath(_site_path(target), posixpath.dirname(page.file.src_uri) or ".")
+            + "".join(anchor)
+        )
 
     return _CODE_OR_LINK.sub(rewritten, markdown)
 
@@ -95,7 +101,9 @@ def _copies(target: str, config: ProperDocsConfig) -> Iterator[File]:
         yield File.generated(config, place, abs_src_path=str(path))
     elif path.is_dir():
         names = sorted(entry.name for entry in path.iterdir() if entry.is_file())
-        listed = "\n".join(f"- [{name}]({posixpath.basename(_site_path(f'{target}/{name}'))})" for name in names)
+        listed = "\n".join(
+            f"- [{name}]({posixpath.basename(_site_path(f'{target}/{name}'))})" for name in names
+        )
         page = f"---\nsearch:\n  exclude: true\n---\n\n# {target}\n\n{listed}\n"
         yield File.generated(config, place, content=page, inclusion=InclusionLevel.NOT_IN_NAV)
         for name in names:
