@@ -3,10 +3,12 @@
 The documents are read on the repository's page as well, so that they link to files, such as ../pipeflow/dsl. Here
 README, CONTRIBUTING and CHANGELOG become pages, a package's folder becomes its page of the reference, and every
 other file outside of docs that is linked to is copied into the site; a folder becomes a page that lists its files.
+What a page would load from another host is a warning, and so ends the build.
 """
 
 from __future__ import annotations
 
+import logging
 import posixpath
 import re
 from collections.abc import Iterator
@@ -16,12 +18,21 @@ from properdocs.config.defaults import ProperDocsConfig
 from properdocs.structure.files import File, Files, InclusionLevel
 from properdocs.structure.pages import Page
 
+# The one whose warnings are errors in strict mode.
+_LOG = logging.getLogger("properdocs.hooks.links")
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 
 # Code is matched first, so that what looks like a link in it is none.
 _CODE_OR_LINK = re.compile(
     r"^```.*?^```|``.*?``|`[^`\n]*`|(\]\()([^)\s]+)(?=[)\s])", re.DOTALL | re.MULTILINE
+)
+
+_LOADED = re.compile(
+    r"""<(?:script|img|iframe|source)\b[^>]*\ssrc=["']?((?:https?:)?//[^"'\s>]+)"""
+    r"""|<link\b(?![^>]*\brel=["']?(?:canonical|next|prev))[^>]*\shref=["']?((?:https?:)?//[^"'\s>]+)"""
+    r"""|(?:url\(|@import)\s*["']?((?:https?:)?//[^"'\s)]+)"""
 )
 
 
@@ -44,20 +55,30 @@ def on_files(files: Files, config: ProperDocsConfig) -> Files:
 
 def on_page_markdown(markdown: str, page: Page, config: ProperDocsConfig, files: Files) -> str:
     """Let the links of a page lead to where their targets are in the site."""
+    folder = posixpath.dirname(page.file.src_uri) or "."
 
     def rewritten(match: re.Match[str]) -> str:
         opening, destination = match.groups()
-        target = None if destination is None else _repository_path(page.file.src_uri, destination)
-        if target is None:
+        place = None if destination is None else place_of(page.file.src_uri, destination)
+        if place is None:
             return match.group()
-        anchor = destination.partition("#")[1:]
-        return (
-            opening
-            + posixpath.relpath(_site_path(target), posixpath.dirname(page.file.src_uri) or ".")
-            + "".join(anchor)
-        )
+        return opening + posixpath.relpath(place, folder) + "".join(destination.partition("#")[1:])
 
     return _CODE_OR_LINK.sub(rewritten, markdown)
+
+
+def on_post_build(config: ProperDocsConfig) -> None:
+    """Warn of everything that a page or a style would load from another host."""
+    site = Path(config.site_dir)
+    for file in sorted(site.rglob("*")):
+        if file.suffix in (".css", ".html"):
+            for address in loaded_from_elsewhere(file.read_text(encoding="utf-8")):
+                _LOG.warning(f"{file.relative_to(site)} loads {address} from another host")
+
+
+def loaded_from_elsewhere(text: str) -> list[str]:
+    """The addresses on other hosts from which a page or a style loads something."""
+    return [address for found in _LOADED.finditer(text) for address in found.groups() if address]
 
 
 def links_in(markdown: str) -> Iterator[str]:
@@ -65,6 +86,12 @@ def links_in(markdown: str) -> Iterator[str]:
     for match in _CODE_OR_LINK.finditer(markdown):
         if match.group(2) is not None:
             yield match.group(2)
+
+
+def place_of(page: str, destination: str) -> str | None:
+    """Where a link of a page leads to in the site; None for another host or an anchor."""
+    target = _repository_path(page, destination)
+    return None if target is None else _site_path(target)
 
 
 def _repository_path(page: str, destination: str) -> str | None:
