@@ -59,7 +59,7 @@ def on_page_markdown(markdown: str, page: Page, config: ProperDocsConfig, files:
 
     def rewritten(match: re.Match[str]) -> str:
         opening, destination = match.groups()
-        place = None if destination is None else place_of(page.file.src_uri, destination)
+        place = place_of(page.file.src_uri, destination or "")
         if place is None:
             return match.group()
         return opening + posixpath.relpath(place, folder) + "".join(destination.partition("#")[1:])

@@ -12,7 +12,7 @@ import io
 import subprocess
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 from typing import NoReturn
 
@@ -69,7 +69,7 @@ def _run(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @contextlib.contextmanager
-def _sent_by_value(module: types.ModuleType) -> Iterator[None]:
+def _sent_by_value(module: types.ModuleType) -> Generator[None]:
     """Let Ray send what is defined in a module that its workers cannot import."""
     from ray import cloudpickle
 
