@@ -17,6 +17,7 @@ from griffe import Class, Docstring, Extension, Function, GriffeLoader, Object
 from typing_extensions import override
 
 _MOST_ARGUMENTS = 8
+_NOISE = {"class-attribute", "instance-attribute", "module-attribute"}
 # Asterisks in a shape would begin an emphasis. Code is matched first, so that a shape in it stays as it is.
 _CODE_OR_SHAPE = re.compile(
     r"``.*?``|`[^`]*`|^ *(?:>>>|\.\.\.) [^\n]*|(\[(?:[A-Z]\b|\*)[^\[\]`]*\])", re.DOTALL | re.MULTILINE
@@ -30,6 +31,7 @@ class Docstrings(Extension):
     @override
     def on_object(self, *, obj: Object, loader: GriffeLoader, **kwargs: object) -> None:
         """Called once for every object of a package."""
+        obj.labels -= _NOISE
         if isinstance(obj, Class):
             _without_needless_constructor(obj)
         if obj.docstring is not None:

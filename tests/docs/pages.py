@@ -11,6 +11,7 @@ and anywhere in a page, of all of it:
 
     <!-- slow -->    takes more than a few seconds
     <!-- ray -->     uses the Ray engine
+    <!-- only shown: REASON -->    none of its code is run or checked
 """
 
 from __future__ import annotations
@@ -77,6 +78,7 @@ class Page:
     commands: tuple[tuple[str, ...], ...]
     slow: bool
     ray: bool
+    only_shown: bool
 
     @property
     def module(self) -> str:
@@ -120,6 +122,7 @@ def parse_page(name: str, text: str) -> Page:
         tuple(command for line in lines if (command := _command(line))),
         slow="<!-- slow -->" in text,
         ray="<!-- ray -->" in text,
+        only_shown=re.search(r"<!-- only shown: [^<>]+ -->", text) is not None,
     )
 
 

@@ -31,7 +31,7 @@ _FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 def _parameters() -> list[object]:
     found: list[object] = []
     for page in PAGES:
-        if any(block.is_session or block.is_program for block in page.blocks):
+        if not page.only_shown and any(block.is_session or block.is_program for block in page.blocks):
             marks = [pytest.mark.slow] * page.slow + [pytest.mark.ray] * page.ray
             found.append(pytest.param(page, id=page.name, marks=marks))
     return found
@@ -98,9 +98,10 @@ def _converse(page: Page, block: Block, module: types.ModuleType) -> None:
 
 def test_mypy_accepts_the_programs_of_all_pages_and_refuses_what_they_say_it_refuses(tmp_path: Path) -> None:
     accepted: tuple[Mark, ...] = ("", "only checked")
-    programs = {f"{page.module}.py": page.program(accepted) for page in PAGES}
+    pages = [page for page in PAGES if not page.only_shown]
+    programs = {f"{page.module}.py": page.program(accepted) for page in pages}
     expected: dict[str, list[str]] = {}
-    for page in PAGES:
+    for page in pages:
         for block, told in page.refused:
             name = f"{page.module}_{block.line}.py"
             programs[name] = page.program(accepted, refused=block)
@@ -152,6 +153,11 @@ def test_marks_are_of_the_block_that_follows() -> None:
     mistake = "<!-- not run: a mistake -->\n```python\n1 +\n```\n\n"
     text = mistake + "```python\nprint(1)\n```\n<!-- output -->\n```text\n1\n```\n"
     assert [block.mark for block in parse_page("a.md", text).blocks] == ["not run", "", "output"]
+
+
+def test_a_page_may_only_be_shown() -> None:
+    assert parse_page("a.md", "<!-- only shown: fragments -->\n").only_shown
+    assert not parse_page("a.md", "only shown\n").only_shown
 
 
 def test_output_that_is_not_printed_fails(monkeypatch: pytest.MonkeyPatch) -> None:
