@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator
 from itertools import takewhile
 from textwrap import dedent
 
-from griffe import Class, Docstring, Extension, Function, GriffeLoader, Object
+from griffe import Class, Extension, Function, GriffeLoader, Object
 from typing_extensions import override
 
 _MOST_ARGUMENTS = 8
@@ -35,12 +35,7 @@ class Docstrings(Extension):
         if isinstance(obj, Class):
             _without_needless_constructor(obj)
         if obj.docstring is not None:
-            obj.docstring = Docstring(
-                readable(obj.docstring.value, _arguments(obj)),
-                lineno=obj.docstring.lineno,
-                endlineno=obj.docstring.endlineno,
-                parent=obj,
-            )
+            obj.docstring.value = readable(obj.docstring.value, _arguments(obj))
 
 
 def readable(text: str, arguments: Collection[str]) -> str:

@@ -54,14 +54,16 @@ def on_files(files: Files, config: ProperDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: ProperDocsConfig, files: Files) -> str:
-    """Let the links of a page lead to where their targets are in the site."""
+    """Let links lead to where their targets are in the site, and the code in tables be what is meant."""
     folder = posixpath.dirname(page.file.src_uri) or "."
 
     def rewritten(match: re.Match[str]) -> str:
         opening, destination = match.groups()
-        place = place_of(page.file.src_uri, destination or "")
+        if destination is None:
+            return match[0] if match[0].startswith("```") else plain_bars(match[0])
+        place = place_of(page.file.src_uri, destination)
         if place is None:
-            return match.group()
+            return match[0]
         return opening + posixpath.relpath(place, folder) + "".join(destination.partition("#")[1:])
 
     return _CODE_OR_LINK.sub(rewritten, markdown)
@@ -79,6 +81,11 @@ def on_post_build(config: ProperDocsConfig) -> None:
 def loaded_from_elsewhere(text: str) -> list[str]:
     """The addresses on other hosts from which a page or a style loads something."""
     return [address for found in _LOADED.finditer(text) for address in found.groups() if address]
+
+
+def plain_bars(code: str) -> str:
+    """A code span without the backslash that a bar in it needs in a table of the repository's page."""
+    return code.replace("\\|", "|")
 
 
 def links_in(markdown: str) -> Iterator[str]:

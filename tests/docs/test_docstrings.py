@@ -2,7 +2,31 @@
 
 from __future__ import annotations
 
-from scripts.site.docstrings import readable
+from pathlib import Path
+
+import griffe
+
+from scripts.site.docstrings import Docstrings, readable
+
+MODULE = '''
+from dataclasses import dataclass
+
+
+@dataclass
+class Stage:
+    """A stage. Made by `stage`."""
+
+    name: str
+
+
+def stage(name: str) -> Stage:
+    """Make one.
+
+    Args:
+        name: what it is called.
+    """
+    return Stage(name)
+'''
 
 
 def test_sentences_about_arguments_become_a_list() -> None:
@@ -45,3 +69,17 @@ def test_examples_and_literal_blocks_are_fenced() -> None:
         "[1]",
         "```",
     ]
+
+
+def test_sections_are_parsed_and_a_constructor_that_nobody_calls_is_left_out(tmp_path: Path) -> None:
+    (tmp_path / "planted.py").write_text(MODULE, encoding="utf-8")
+    module = griffe.load(
+        "planted",
+        search_paths=[tmp_path],
+        extensions=griffe.load_extensions(Docstrings),
+        docstring_parser="google",
+    )
+    docstring = module["stage"].docstring
+    assert docstring is not None
+    assert [section.kind.value for section in docstring.parsed] == ["text", "parameters"]
+    assert "__init__" not in module["Stage"].members

@@ -40,6 +40,10 @@ def test_what_looks_like_a_link_in_code_is_none() -> None:
     assert list(links.links_in(text)) == ["b.md"]
 
 
+def test_a_bar_in_a_table_is_one_in_the_site() -> None:
+    assert links.plain_bars(r"`shards \| gae()`") == "`shards | gae()`"
+
+
 @pytest.mark.parametrize("source", SOURCES)
 def test_every_link_leads_to_a_file_of_the_repository(source: str) -> None:
     text = (ROOT / source).read_text(encoding="utf-8")
