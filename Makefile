@@ -12,7 +12,7 @@ export RAY_USAGE_STATS_ENABLED := 0
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test slow lint types mypy pyright format bench clean
+.PHONY: help venv demo test slow lint types mypy pyright docs format bench clean
 
 help:  ## show this list
 	@grep -E '^[a-z]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 10
@@ -23,7 +23,7 @@ $(VENV)/core.stamp: pyproject.toml constraints.txt
 	@touch $@
 
 $(VENV)/dev.stamp: $(VENV)/core.stamp
-	$(INSTALL) -e '.[dev]'
+	$(INSTALL) -e '.[dev,docs]'
 	@touch $@
 
 venv: $(VENV)/dev.stamp  ## install everything that the checks need into .venv
@@ -32,7 +32,7 @@ demo: $(VENV)/core.stamp  ## train PPO on CartPole in this process until it is s
 	$(BIN)/pipeflow train ppo --env CartPole-v1 --engine inline --until-return 475 --seed 1
 
 test: $(VENV)/dev.stamp  ## every check but the slow tests; this is what CI runs
-	$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint types
+	$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint types docs
 	$(BIN)/python -m pytest -m "not slow" --numprocesses=2 --dist=loadgroup
 
 slow: $(VENV)/dev.stamp  ## the tests that train to a result or wait for timeouts
@@ -50,6 +50,9 @@ mypy: $(VENV)/dev.stamp
 
 pyright: $(VENV)/dev.stamp
 	$(BIN)/pyright --pythonpath $(BIN)/python $(SOURCES)
+
+docs: $(VENV)/dev.stamp  ## build the documentation site into build/site; a warning fails
+	$(BIN)/properdocs build
 
 format: $(VENV)/dev.stamp  ## rewrite the sources as `make lint` wants them
 	$(BIN)/ruff check --fix .
