@@ -61,7 +61,7 @@ def shards_of(node: Node, number: Mapping[int, int]) -> list[ShardProgram]:
 
 
 def places_of(root: Node) -> list[tuple[Group, ...]]:
-    """For every node of a plan, in the order of `walk`, the groups that it runs in; none where it is the driver."""
+    """For every node, in the order of `walk`, the groups that it runs in; none where it is the driver."""
     order = list(walk(root))
     number = {id(node): index for index, node in enumerate(order)}
     places: list[tuple[Group, ...]] = [() for _ in order]

@@ -21,9 +21,7 @@ def table(stats: RunStats) -> str:
     rows = [_HEAD, *(_row(stats, node) for node in stats.nodes)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_HEAD))]
     marked = [False, *(bottleneck is not None and node is bottleneck.node for node in stats.nodes)]
-    lines = [
-        ("> " if mark else "  ") + _aligned(row, widths) for mark, row in zip(marked, rows, strict=True)
-    ]
+    lines = [("> " if mark else "  ") + _aligned(row, widths) for mark, row in zip(marked, rows, strict=True)]
     if bottleneck is not None:
         for line in str(bottleneck).splitlines():
             lines += textwrap.wrap(line, _WIDTH, subsequent_indent="  ", break_long_words=False)

@@ -46,7 +46,7 @@ class NodeStep:
     def __str__(self) -> str:
         parts = [f"{self.items_in} in"] if self.items_in else []
         parts.append(f"{self.items_out} out")
-        if self.busy_seconds:
+        if self.busy_seconds >= 0.0005:  # below that it would read as 0.000
             parts.append(f"busy {self.busy_seconds:.3f} s")
         if self.queue_before or self.queue_after:
             parts.append(f"queue {self.queue_before} to {self.queue_after}")

@@ -97,16 +97,35 @@ def test_a_name_that_is_not_of_exactly_one_node_is_refused_with_the_names_there_
         stats["absolute"]
 
 
-def test_the_figures_print_as_a_table() -> None:
+def test_the_figures_print_as_a_table_with_the_bottleneck_marked_and_named() -> None:
     stats = RunStats(
         "inline",
         (
-            NodeStats("from_items", "plan.py:3", 4, 4, 0.5, 0.0, 0),
-            NodeStats("normalise", "plan.py:4", 4, 3, 1.25, 0.125, 10),
+            NodeStats("from_items", "flows/plan.py:3", 4, 4, 0.5, 0.0, 0),
+            NodeStats("normalise", "flows/plan.py:4", 4, 3, 1.25, 0.125, 10),
         ),
+        wall_seconds=2.5,
     )
     assert str(stats) == (
-        "node        in  out  busy s  waiting s  queue  written at\n"
-        "from_items   4    4   0.500      0.000      0  plan.py:3\n"
-        "normalise    4    3   1.250      0.125     10  plan.py:4"
+        "  node        in  out  busy s  busy  waiting s  queue  written at\n"
+        "  from_items   4    4   0.500   20%      0.000      0  plan.py:3\n"
+        "> normalise    4    3   1.250   50%      0.125     10  plan.py:4\n"
+        "bottleneck: normalise (plan.py:4), the driver busy 70%\n"
+        'try: make it cheaper; on engine "ray", place it on an actor'
     )
+
+
+def test_a_run_that_did_nothing_prints_without_a_bottleneck() -> None:
+    lines = str((from_items([1]) | abs).run().stats()).splitlines()
+    assert [line.split()[:2] for line in lines] == [["node", "in"], ["from_items", "0"], ["abs", "0"]]
+
+
+def test_the_time_with_the_reader_is_counted_apart_and_ends_with_the_run() -> None:
+    with (from_items([1, 2]) | slow).run() as run:
+        assert run.stats().wall_seconds == 0
+        for _ in run:
+            time.sleep(0.02)
+    stats = run.stats()
+    assert stats.reading_seconds >= 0.04
+    assert stats.wall_seconds - stats.reading_seconds >= 0.02
+    assert run.stats() == stats
