@@ -84,7 +84,7 @@ class Stopwatch:
 
 Role = Literal["shard", "stage", "barrier", "driver"]
 """What a node is in the flow: work in the shards before a gather; work in actors that a stream is given to; a
-gather in rounds, which holds its shards up until a round is consumed; or anything else, all of it on the driver."""
+gather in rounds, which holds its shards up until a round is consumed; or anything else, which the driver does."""
 
 
 @dataclass(frozen=True)
