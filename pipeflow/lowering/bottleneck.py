@@ -121,7 +121,8 @@ def _advice(stats: RunStats, places: Sequence[_Place], busiest: _Place) -> str:
     if barriers and shards and stage and shards is not stage and shards.share + stage.share >= _IDLE:
         barrier = max(barriers, key=lambda node: node.waiting_seconds)
         where = f"{barrier.name} ({_short(barrier.site)})"
-        return f"gather_async() for {where}, where {shards.name} waits while {stage.name} works"
+        turns = f"{shards.name} waits while {stage.name} works"
+        return f"gather_async() for {where}, where {turns}; its items may be of older weights"
     if busiest.share >= _IDLE:
         return _more(busiest)
     return f"more items in flight, gather_async(n) and max_in_flight(n), or {_LARGER_ITEMS}"

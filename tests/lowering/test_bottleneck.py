@@ -44,13 +44,15 @@ def sampling_and_learning(sampling: float, learning: float, barrier: bool = Fals
 
 def test_busy_workers_want_more_workers_or_environments() -> None:
     found = sampling_and_learning(0.9, 0.3)
-    assert (found.node.name, found.place, found.busy_share) == (SAMPLE, "Worker × 4", pytest.approx(0.9))
+    assert (found.node.name, found.place) == (SAMPLE, "Worker × 4")
+    assert found.busy_share == pytest.approx(0.9)
     assert found.advice == "more actors in Worker (it has 4), or more environments in each"
 
 
 def test_a_busy_learner_wants_less_work_or_a_gpu() -> None:
     found = sampling_and_learning(0.3, 0.95)
-    assert (found.node.name, found.place, found.busy_share) == (UPDATE, "Learner × 1", pytest.approx(0.95))
+    assert (found.node.name, found.place) == (UPDATE, "Learner × 1")
+    assert found.busy_share == pytest.approx(0.95)
     assert found.advice == "larger minibatches, fewer epochs, a GPU for Learner, or more learners than one"
 
 
@@ -59,7 +61,8 @@ def test_workers_and_a_learner_that_take_turns_at_a_barrier_could_overlap() -> N
     assert found.node.name == SAMPLE
     assert (
         found.advice
-        == "gather_async() for gather_rounds() (plan.py:7), where Worker waits while Learner works"
+        == "gather_async() for gather_rounds() (plan.py:7), where Worker waits while Learner works; "
+        "its items may be of older weights"
     )
 
 
