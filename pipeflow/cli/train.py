@@ -20,6 +20,7 @@ from pipeflow.cli import configuration
 from pipeflow.cli.errors import UsageError, one_line
 from pipeflow.cli.flags import parse_with_configuration
 from pipeflow.cli.goal import EPISODES, Goal
+from pipeflow.cli.graph import drawing
 from pipeflow.cli.interrupts import Interrupts
 from pipeflow.cli.learners import Learners
 from pipeflow.cli.plans import build_plan
@@ -227,7 +228,7 @@ class _Training:
         make_run_folder(self.folder)
         write_json(self.folder / CONFIG, self._about())
         (self.folder / PICTURE).write_text(self.plan.to_mermaid(), encoding="utf-8")
-        (self.folder / TEXT).write_text(self.plan.explain() + "\n", encoding="utf-8")
+        (self.folder / TEXT).write_text(drawing(self.plan) + "\n", encoding="utf-8")
 
     def _about(self) -> dict[str, Json]:
         options = self.options

@@ -8,6 +8,7 @@ is outstanding either, the plan can never go on, and that is a `DeadlockError`.
 from __future__ import annotations
 
 import math
+from bdb import BdbQuit
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, NoReturn
@@ -366,7 +367,8 @@ class Executor:
                 node = self.nodes[installed.nodes[failure.step]]
             actor, cause = call.actor, failure.cause
             error = StageError(node.name, str(node.site), actor.name, failure.item, cause, failure.trace)
-            if purpose == "ask":  # whoever asks is told, and decides
+            # Whoever asks is told, and decides; and who quits the debugger means the run, whatever the policy.
+            if purpose == "ask" or isinstance(cause, BdbQuit):
                 raise error from cause
             self.running.raised(actor, error)
 
