@@ -59,17 +59,15 @@ class Stopwatch:
 
     def ask(self) -> None:
         """An item is asked for."""
-        self.stop()
-        self.reads, self.since = False, time.perf_counter()
+        self._turn(reads=False)
 
     def deliver(self) -> None:
         """An item is there: what follows is the reader's time."""
-        self.stop()
-        self.reads, self.since = True, time.perf_counter()
+        self._turn(reads=True)
 
     def stop(self) -> None:
         """The run has ended."""
-        self.asked, self.reading = self.seconds()
+        self._turn(self.reads)
         self.since = None
 
     def seconds(self) -> tuple[float, float]:
@@ -80,6 +78,15 @@ class Stopwatch:
     def stopped(self) -> Stopwatch:
         """One that stands still where this is."""
         return Stopwatch(*self.seconds())
+
+    def _turn(self, reads: bool) -> None:
+        now = time.perf_counter()
+        if self.since is not None:
+            if self.reads:
+                self.reading += now - self.since
+            else:
+                self.asked += now - self.since
+        self.reads, self.since = reads, now
 
 
 Role = Literal["shard", "stage", "barrier", "driver"]
