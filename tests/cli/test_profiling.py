@@ -139,6 +139,7 @@ def test_a_training_that_was_interrupted_shows_it_as_well(
     assert_is_a_profile(Path("run/profile.txt").read_text())
 
 
+@pytest.mark.slow
 @pytest.mark.ray
 def test_on_ray_it_says_what_is_summed_over_actors(
     ray_runtime: None, capsys: pytest.CaptureFixture[str]
