@@ -122,6 +122,8 @@ LESSONS = (
 _HEAD = """\
 # The type errors that users meet
 
+<!-- only shown: fragments, which tests/typing checks -->
+
 Ten mistakes, what mypy {mypy} and pyright {pyright} say about them, and what to write instead. mypy's words
 are complete; of pyright's the first line is shown. mypy reports the line of the stage that does not fit, pyright
 the first line of the chain. All that the checkers refuse, and how to read the types: [typing.md](typing.md).

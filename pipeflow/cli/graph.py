@@ -8,6 +8,10 @@ from dataclasses import dataclass
 from pipeflow.algorithms.catalogue import entry_of
 from pipeflow.cli.flags import parse_with_configuration
 from pipeflow.cli.plans import build_plan
+from pipeflow.dsl import Stream
+from pipeflow.dsl.drawing import draw
+from pipeflow.dsl.trees import group_names, walk
+from pipeflow.lowering.fusion import places_of
 
 
 @dataclass(frozen=True)
@@ -15,7 +19,7 @@ class GraphOptions:
     """How the plan is shown."""
 
     mermaid: bool = False
-    """As a Mermaid flowchart, for instance for a page on GitHub; otherwise as text."""
+    """As a Mermaid flowchart, for instance for a page on GitHub; otherwise drawn as text."""
 
 
 def show_graph(name: str, words: Sequence[str]) -> int:
@@ -33,5 +37,15 @@ def show_graph(name: str, words: Sequence[str]) -> int:
         f"The plan of {entry.summary}.",
     )
     plan = build_plan(algorithm, config)
-    print(plan.to_mermaid().rstrip("\n") if options.mermaid else plan.explain())
+    print(plan.to_mermaid().rstrip("\n") if options.mermaid else drawing(plan))
     return 0
+
+
+def drawing(plan: Stream[object]) -> str:
+    """The plan as text: every stage and the actors that it runs in, the items' types on the lines between."""
+    names = group_names(plan.node)
+    places = {
+        id(node): ", ".join(f"{names[id(group)]} × {group.count}" for group in groups) or "driver"
+        for node, groups in zip(walk(plan.node), places_of(plan.node), strict=True)
+    }
+    return draw(plan.node, lambda node: places[id(node)])

@@ -33,6 +33,7 @@ CONFIG = "config.json"
 CHECKPOINTS = "checkpoints"
 PICTURE = "plan.mmd"
 TEXT = "plan.txt"
+PROFILE = "profile.txt"
 
 
 @dataclass(frozen=True, eq=False)

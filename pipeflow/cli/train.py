@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack, closing
+from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -20,14 +20,17 @@ from pipeflow.cli import configuration
 from pipeflow.cli.errors import UsageError, one_line
 from pipeflow.cli.flags import parse_with_configuration
 from pipeflow.cli.goal import EPISODES, Goal
+from pipeflow.cli.graph import drawing
 from pipeflow.cli.interrupts import Interrupts
 from pipeflow.cli.learners import Learners
 from pipeflow.cli.plans import build_plan
+from pipeflow.cli.profiling import Phase, Profile
 from pipeflow.cli.progress import display, say
 from pipeflow.cli.recording import (
     CHECKPOINTS,
     CONFIG,
     PICTURE,
+    PROFILE,
     PROGRESS,
     RECENT_EPISODES,
     TEXT,
@@ -76,6 +79,8 @@ class TrainOptions:
     """How many of the newest checkpoints are kept."""
     quiet: bool = False
     """Print only the result."""
+    profile: bool = False
+    """At the end show where the time went, and write it to profile.txt in the run's folder."""
 
     def __post_init__(self) -> None:
         if self.steps < 1:
@@ -97,6 +102,7 @@ def train(name: str | None, words: Sequence[str]) -> int:
     UsageError for words that do not fit, CheckpointError for what cannot be gone on with; what ends the run is
     raised as it is.
     """
+    profile = Profile()
     resumption = resumption_of(words)
     if resumption is not None:
         if name not in (None, resumption.algorithm):
@@ -131,9 +137,12 @@ def train(name: str | None, words: Sequence[str]) -> int:
             say(_resumed(resumption))
     with Interrupts() as interrupts:
         training = _Training(
-            plan, options, folder, name, configuration.to_json(config), interrupts, goal, resumption
-        )
+            plan, options, folder, name, configuration.to_json(config), interrupts, goal, resumption,
+            profile if options.profile else None,
+        )  # fmt: skip
         ending = training.run()
+        if ending.profile is not None:
+            _show_profile(ending.profile, options, folder)
         say(_result(ending, goal, folder))
     if ending.how == "interrupted":
         return interrupts.exit_code
@@ -145,10 +154,11 @@ _How: TypeAlias = Literal["solved", "unsolved", "finished", "interrupted"]
 
 @dataclass(frozen=True)
 class _Ending:
-    """How a run ended. last: its last record, None if there was no report."""
+    """How a run ended. last: its last record, None if there was no report. profile: where its time went."""
 
     how: _How
     last: Record | None
+    profile: str | None = None
 
 
 @dataclass
@@ -163,6 +173,7 @@ class _Training:
     interrupts: Interrupts
     goal: Goal | None
     resumption: Resumption | None = None
+    profile: Profile | None = None
     recorder: Recorder = field(default_factory=Recorder)
     last: Record | None = None
     saved_at: float = field(default_factory=time.monotonic)
@@ -172,6 +183,7 @@ class _Training:
         learners = Learners(self.plan)
         how: _How = "interrupted"
         saved = False
+        run: Run[Report] | None = None
         resume = None if self.resumption is None else self._go_on(self.resumption)
         try:
             with self.plan.run(_engine(self.options), resume=resume) as run:
@@ -181,7 +193,12 @@ class _Training:
                 self.interrupts.install()
                 self._describe()
                 with ExitStack() as stack:
-                    how = self._loop(run, learners, self._sinks(stack))
+                    sinks = self._sinks(stack)
+                    if self.profile is not None:
+                        self.profile.started(run.stats())
+                    how = self._loop(run, learners, sinks)
+                    with self._during("recording", run):
+                        stack.close()
                 self._save(run)
                 saved = True
         except (KeyboardInterrupt, RunError) as error:
@@ -191,7 +208,8 @@ class _Training:
                 # A second signal; or Ray's processes were sent the first one too, and heeded it at once.
                 how = "interrupted"
                 say(f"stopped without a last checkpoint: {one_line(error)}")
-        return _Ending(how, self.last)
+        profile = None if self.profile is None or run is None else self.profile.text(run.stats())
+        return _Ending(how, self.last, profile)
 
     def _go_on(self, resumption: Resumption) -> Checkpoint:
         """Let the curves and the goal stand where they stood."""
@@ -210,7 +228,7 @@ class _Training:
         make_run_folder(self.folder)
         write_json(self.folder / CONFIG, self._about())
         (self.folder / PICTURE).write_text(self.plan.to_mermaid(), encoding="utf-8")
-        (self.folder / TEXT).write_text(self.plan.explain() + "\n", encoding="utf-8")
+        (self.folder / TEXT).write_text(drawing(self.plan) + "\n", encoding="utf-8")
 
     def _about(self) -> dict[str, Json]:
         options = self.options
@@ -233,12 +251,14 @@ class _Training:
             if report is None:
                 return "finished" if self.goal is None else "unsolved"
             finished = report.lifetime_steps >= self.options.steps
-            record = self.recorder.take(report)
+            with self._during("recording", run):
+                record = self.recorder.take(report)
             if self.goal is not None and self.goal.is_due(record, finished):
                 record = self._evaluated(record, self.goal, run, learners)
             self.last = record
-            for sink in sinks:
-                sink.record(record)
+            with self._during("recording", run):
+                for sink in sinks:
+                    sink.record(record)
             if self.goal is not None and self.goal.reached:
                 return "solved"
             if finished and self.interrupts.received is None:
@@ -249,14 +269,23 @@ class _Training:
 
     def _evaluated(self, record: Record, goal: Goal, run: Run[Report], learners: Learners) -> Record:
         """The record with an evaluation; without it where a signal cut it short."""
-        weights = learners.weights(run)
-        try:
-            with self.interrupts.at_once():
-                return replace(record, evaluation=goal.evaluate(weights, record.report.lifetime_steps))
-        except KeyboardInterrupt:
-            return record
+        with self._during("evaluation", run):
+            weights = learners.weights(run)
+            try:
+                with self.interrupts.at_once():
+                    return replace(record, evaluation=goal.evaluate(weights, record.report.lifetime_steps))
+            except KeyboardInterrupt:
+                return record
+
+    def _during(self, phase: Phase, run: Run[Report]) -> AbstractContextManager[None]:
+        """Count the time inside, where that is wanted."""
+        return nullcontext() if self.profile is None else self.profile.during(phase, run.stats)
 
     def _save(self, run: Run[Report]) -> None:
+        with self._during("checkpoints", run):
+            self._write_checkpoint(run)
+
+    def _write_checkpoint(self, run: Run[Report]) -> None:
         before = 0 if self.resumption is None else self.resumption.steps
         steps = before if self.last is None else self.last.report.lifetime_steps
         goal = None if self.goal is None else self.goal.state()
@@ -295,6 +324,14 @@ def _resumed(resumption: Resumption) -> str:
     return line
 
 
+def _show_profile(profile: str, options: TrainOptions, folder: Path) -> None:
+    """Write it down, and say it."""
+    if folder.exists():
+        (folder / PROFILE).write_text(profile + "\n", encoding="utf-8")
+    if not options.quiet:
+        say(profile)
+
+
 def _engine(options: TrainOptions) -> EngineName | Engine:
     if options.engine == "inline":
         return "inline"
@@ -326,11 +363,12 @@ def _result(ending: _Ending, goal: Goal | None, folder: Path) -> str:
     if not folder.exists():
         return line
     saved = checkpoints_in(folder / CHECKPOINTS)
-    return "\n".join(
-        [
-            line,
-            f"checkpoint  {saved[-1] if saved else 'none'}",
-            f"curves      {folder / PROGRESS}; tensorboard --logdir {folder}",
-            f"picture     {folder / PICTURE}",
-        ]
-    )
+    lines = [
+        line,
+        f"checkpoint  {saved[-1] if saved else 'none'}",
+        f"curves      {folder / PROGRESS}; tensorboard --logdir {folder}",
+        f"picture     {folder / PICTURE}",
+    ]
+    if ending.profile is not None:
+        lines.append(f"profile     {folder / PROFILE}")
+    return "\n".join(lines)

@@ -49,7 +49,8 @@ class RunningActors:
         self.groups = groups_of(root)
         self.restarted: Counter[str] = Counter()
         self.given_up: list[str] = []
-        self._names = group_names(root)
+        # By the group's identity.
+        self.group_names = group_names(root)
         self._actors: dict[int, list[Actor]] = {}
         self._gone: set[Actor] = set()
         self._programs: defaultdict[str, list[Installed]] = defaultdict(list)
@@ -63,6 +64,10 @@ class RunningActors:
     def of(self, group: Group) -> list[Actor]:
         """The actors of a group by index, those that were given up among them; the list follows restarts."""
         return self._actors[id(group)]
+
+    def actor_names(self, group: Group) -> list[str]:
+        """What the actors of a group are called, by index."""
+        return [f"{self.group_names[id(group)]}[{index}]" for index in range(group.count)]
 
     def living(self, group: Group) -> list[Actor]:
         """The actors of a group that were not given up."""
@@ -164,7 +169,7 @@ class RunningActors:
 
     def _start(self, group: Group, index: int, restart: bool = False) -> Actor:
         owner = Node(name=f"actors({group.name}, {group.count})", site=group.site)
-        actor = self._executor.engine.start(f"{self._names[id(group)]}[{index}]", index, group)
+        actor = self._executor.engine.start(self.actor_names(group)[index], index, group)
         if self._executor.recorder is not None:
             self._executor.recorder.spawned(actor.name, restart)
         shard = () if group.shards is None else (group.shards[index],)

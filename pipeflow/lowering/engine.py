@@ -56,6 +56,11 @@ class Engine(Protocol):
         """As statistics and errors show it."""
         ...
 
+    @property
+    def concurrent(self) -> bool:
+        """Whether actors work at the same time."""
+        ...
+
     def open(self) -> None:
         """Get ready to start actors.
 

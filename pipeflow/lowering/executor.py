@@ -8,6 +8,7 @@ is outstanding either, the plan can never go on, and that is a `DeadlockError`.
 from __future__ import annotations
 
 import math
+from bdb import BdbQuit
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, NoReturn
@@ -21,12 +22,13 @@ from pipeflow.lowering.actors import Installed, RunningActors
 from pipeflow.lowering.broadcasts import Broadcasts
 from pipeflow.lowering.cursors import BufferCursor, Cursor, cursor_of
 from pipeflow.lowering.engine import Actor, Call, Engine
+from pipeflow.lowering.fusion import places_of
 from pipeflow.lowering.host import Host
 from pipeflow.lowering.items import Item, Origin, Signal
 from pipeflow.lowering.program import Answer, Program, Reply, Status
 from pipeflow.lowering.reading import Reader, read_on_driver
 from pipeflow.lowering.recording import Recorder
-from pipeflow.lowering.stats import Meter, RunStats, run_stats
+from pipeflow.lowering.stats import Meter, RunStats, Stopwatch, run_stats
 from pipeflow.semantics.events import Closed, Purpose, Stopped
 
 # A filter that rejects everything never waits: after so many answers without an item the executor looks what else
@@ -51,6 +53,11 @@ class Executor:
         self.nodes = list(walk(root))
         self.number = {id(node): index for index, node in enumerate(self.nodes)}
         self.meters = [Meter() for _ in self.nodes]
+        # The groups that each node runs in.
+        self.places = places_of(root)
+        # Seconds inside stages, by the actor's name.
+        self.busy: dict[str, float] = {}
+        self.stopwatch = Stopwatch()
         self.cursors: dict[int, Cursor] = {}
         # Counts what moved, so that a source which was not ready is asked again only after something did.
         self.epoch = 0
@@ -95,13 +102,19 @@ class Executor:
         self.start()
         assert self._cursor is not None
         passes = 0
+        self.stopwatch.ask()
         while True:
             self._alarm = self._needed = math.inf
             found = self._cursor.poll()
             if isinstance(found, Item):
-                yield self.reader.delivered(found)
+                item = self.reader.delivered(found)
+                self.stopwatch.deliver()
+                yield item
+                del item  # what the reader lets go of is not kept here
+                self.stopwatch.ask()
             elif found is Signal.DONE:
                 self._apply_messages()
+                self.stopwatch.stop()
                 return
             elif found is Signal.PENDING or found is Signal.NOT_READY:
                 if self._run_ahead():
@@ -153,6 +166,7 @@ class Executor:
         if not self._opened:
             return
         self._opened = False
+        self.stopwatch.stop()
         self._release()
         groups = self.running.stop()
         try:
@@ -184,7 +198,7 @@ class Executor:
     def stats(self) -> RunStats:
         """The figures of every node so far."""
         queues = self._queue_lengths() if self._opened else self._queues
-        return run_stats(self.engine.name, self.nodes, self.meters, queues, self.running, self.lost)
+        return run_stats(self, queues)
 
     # What cursors use
 
@@ -344,6 +358,7 @@ class Executor:
         if installed is not None and reply.tallies:
             for number, tally in zip(installed.nodes, reply.tallies, strict=True):
                 self.meters[number].add(tally)
+            self.busy[call.actor.name] = self.busy.get(call.actor.name, 0.0) + reply.busy
             if installed.program.source is not None:
                 installed.made += reply.tallies[0].made
         status = reply.status
@@ -365,7 +380,8 @@ class Executor:
                 node = self.nodes[installed.nodes[failure.step]]
             actor, cause = call.actor, failure.cause
             error = StageError(node.name, str(node.site), actor.name, failure.item, cause, failure.trace)
-            if purpose == "ask":  # whoever asks is told, and decides
+            # Whoever asks is told, and decides; and who quits the debugger means the run, whatever the policy.
+            if purpose == "ask" or isinstance(cause, BdbQuit):
                 raise error from cause
             self.running.raised(actor, error)
 

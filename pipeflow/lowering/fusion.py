@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from pipeflow.dsl import nodes
 from pipeflow.dsl.nodes import Group, Node
+from pipeflow.dsl.trees import walk
 from pipeflow.lowering.program import Program, Step
 
 
@@ -57,6 +58,23 @@ def shards_of(node: Node, number: Mapping[int, int]) -> list[ShardProgram]:
         case _:
             message = f"{node.name} cannot run in a shard"
             raise AssertionError(message)
+
+
+def places_of(root: Node) -> list[tuple[Group, ...]]:
+    """For every node, in the order of `walk`, the groups that it runs in; none where it is the driver."""
+    order = list(walk(root))
+    number = {id(node): index for index, node in enumerate(order)}
+    places: list[tuple[Group, ...]] = [() for _ in order]
+    for index, node in enumerate(order):
+        if isinstance(node, nodes.Scatter):
+            continue  # the driver spreads the items
+        if node.parallel:
+            places[index] = tuple(dict.fromkeys(nodes.producers_of(node)))
+        elif isinstance(node, nodes.Place):
+            program, _ = consumer_of(node, number)
+            for step in program.steps:
+                places[step.node] = (node.group,)
+    return places
 
 
 def consumer_of(place: nodes.Place, number: Mapping[int, int]) -> tuple[Program, Node]:

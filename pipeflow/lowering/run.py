@@ -15,6 +15,7 @@ from pipeflow.lowering.engine import Engine
 from pipeflow.lowering.executor import Executor
 from pipeflow.lowering.recording import Recorder
 from pipeflow.lowering.stats import RunStats
+from pipeflow.lowering.stepping import Step, step_between
 from pipeflow.semantics.events import Raised, Trace
 
 if TYPE_CHECKING:
@@ -146,8 +147,28 @@ class Run(Generic[T_co]):
             checkpoint.save(path)
         return checkpoint
 
+    def step(self) -> Step[T_co] | None:
+        """Advance by one item and say which nodes did what for it; None at the end, where `next` raises.
+
+        So ``while step := run.step(): print(step)`` ends by itself, and in a generator no `StopIteration` goes
+        astray. What actors do ahead of what is asked for is in the step in which the driver heard of it. What the
+        plan does after its last item, such as waiting for messages, is in no step; `stats` has it.
+
+        Raises:
+            RunError: as `next` does.
+        """
+        before = self._executor.stats()
+        try:
+            item = next(self)
+        except StopIteration:
+            return None
+        return step_between(before, self._executor.stats(), item)
+
     def stats(self) -> RunStats:
-        """For every node: items in and out, busy and waiting seconds, queue length."""
+        """For every node: items in and out, busy and waiting seconds, queue length; and where the time goes.
+
+        ``print(run.stats())`` is a table that names the bottleneck, ``run.stats().bottleneck``, and what to try.
+        """
         return self._executor.stats()
 
     def close(self) -> None:

@@ -115,6 +115,8 @@ class _Driver:
                 "finished": executor.finished,
                 "lost": executor.lost,
                 "versions": executor.versions,
+                "busy": executor.busy,
+                "stopwatch": executor.stopwatch.stopped(),
             },
             "meters": executor.meters,
             "cursors": executor.cursors,

@@ -1,18 +1,25 @@
-"""What a run counts for every node of its plan: items, busy and waiting seconds, queue length."""
+"""What a run counts for every node of its plan: items, busy and waiting seconds, queue length.
+
+Apart from `bottleneck`, which judges the figures, and from `stats_table`, which prints them.
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from typing_extensions import override
 
+from pipeflow.dsl import nodes as plan
 from pipeflow.dsl.nodes import Node
+from pipeflow.lowering.bottleneck import Bottleneck, bottleneck_of
 from pipeflow.lowering.program import Tally
+from pipeflow.lowering.stats_table import table
 
 if TYPE_CHECKING:
-    from pipeflow.lowering.actors import RunningActors
+    from pipeflow.lowering.executor import Executor
 
 
 @dataclass(slots=True)
@@ -38,6 +45,55 @@ class Meter:
         self.lag_max = max(self.lag_max, lag)
 
 
+@dataclass(slots=True)
+class Stopwatch:
+    """The wall seconds of a run: while it was asked for an item, and while whoever reads it did something else.
+
+    It stands still before the first item is asked for and after the run has ended.
+    """
+
+    asked: float = 0.0
+    reading: float = 0.0
+    reads: bool = False
+    since: float | None = None
+
+    def ask(self) -> None:
+        """An item is asked for."""
+        self._turn(reads=False)
+
+    def deliver(self) -> None:
+        """An item is there: what follows is the reader's time."""
+        self._turn(reads=True)
+
+    def stop(self) -> None:
+        """The run has ended."""
+        self._turn(self.reads)
+        self.since = None
+
+    def seconds(self) -> tuple[float, float]:
+        """Both, so far."""
+        elapsed = 0.0 if self.since is None else time.perf_counter() - self.since
+        return (self.asked, self.reading + elapsed) if self.reads else (self.asked + elapsed, self.reading)
+
+    def stopped(self) -> Stopwatch:
+        """One that stands still where this is."""
+        return Stopwatch(*self.seconds())
+
+    def _turn(self, reads: bool) -> None:
+        now = time.perf_counter()
+        if self.since is not None:
+            if self.reads:
+                self.reading += now - self.since
+            else:
+                self.asked += now - self.since
+        self.reads, self.since = reads, now
+
+
+Role = Literal["shard", "stage", "barrier", "driver"]
+"""What a node is in the flow: work in the shards before a gather; work in actors that a stream is given to; a
+gather in rounds, which holds its shards up until a round is consumed; or anything else, which the driver does."""
+
+
 @dataclass(frozen=True)
 class NodeStats:
     """One node's figures.
@@ -53,6 +109,9 @@ class NodeStats:
         mean_lag: how many weights the actor of a gather's item was sent between being asked for it and its
             delivery, on average; 0 for other nodes.
         max_lag: the largest.
+        role: what it is in the flow.
+        groups: the names of the actor groups that it runs in; none where it runs on the driver.
+        restarts: how often actors of these groups were started again.
     """
 
     name: str
@@ -64,11 +123,34 @@ class NodeStats:
     queue: int
     mean_lag: float = 0.0
     max_lag: int = 0
+    role: Role = "driver"
+    groups: tuple[str, ...] = ()
+    restarts: int = 0
+
+
+@dataclass(frozen=True)
+class GroupStats:
+    """The figures of a group of actors.
+
+    Attributes:
+        name: the group's name.
+        actors: how many actors it has.
+        busy_seconds: time inside stages, summed over its actors. Constructors, messages such as weights, and
+            pickling are not in it.
+        restarts: how often actors of it were started again.
+    """
+
+    name: str
+    actors: int
+    busy_seconds: float
+    restarts: int = 0
 
 
 @dataclass(frozen=True)
 class RunStats:
-    """The figures of a run; nodes in the order of the data, sources first. ``str`` of it is a table.
+    """The figures of a run; nodes in the order of the data, sources first.
+
+    ``str`` of it is a table with the busy share of every node, in which the bottleneck is marked, and what to try.
 
     Attributes:
         engine: the engine's name.
@@ -76,6 +158,10 @@ class RunStats:
         restarts: how often actors were started again.
         given_up: the names of the actors that were given up.
         lost: how many calls for an item came to nothing, since their actor died or code in it raised.
+        groups: the figures of every group of actors.
+        wall_seconds: since the first item was asked for, until the run ended.
+        reading_seconds: how many of them passed between two items, with whoever reads the run.
+        concurrent: whether actors work at the same time, as they do on Ray.
     """
 
     engine: str
@@ -83,6 +169,32 @@ class RunStats:
     restarts: int = 0
     given_up: tuple[str, ...] = ()
     lost: int = 0
+    groups: tuple[GroupStats, ...] = ()
+    wall_seconds: float = 0.0
+    reading_seconds: float = 0.0
+    concurrent: bool = False
+
+    @property
+    def bottleneck(self) -> Bottleneck | None:
+        """The node that limits throughput, and what to try; None while no node was busy."""
+        return bottleneck_of(self)
+
+    @property
+    def driver_seconds(self) -> float:
+        """Time inside user code on the driver."""
+        return sum(node.busy_seconds for node in self.nodes if not node.groups)
+
+    def busy_share(self, node: NodeStats) -> float:
+        """What part of the time of its actors a node was busy, from 0 to 1; in one process, of the wall time."""
+        return self.share(node.busy_seconds, node.groups)
+
+    def share(self, busy_seconds: float, groups: Sequence[str]) -> float:
+        """What part of all that some groups could have worked so many seconds are; no groups are the driver."""
+        workers = 1
+        if self.concurrent and groups:
+            workers = sum(group.actors for group in self.groups if group.name in groups)
+        whole = self.wall_seconds * workers
+        return busy_seconds / whole if whole else 0.0
 
     def __getitem__(self, name: str) -> NodeStats:
         """The one node of that name.
@@ -98,51 +210,60 @@ class RunStats:
 
     @override
     def __str__(self) -> str:
-        head = ("node", "in", "out", "busy s", "waiting s", "queue", "written at")
-        rows = [
-            (
-                node.name,
-                str(node.items_in),
-                str(node.items_out),
-                f"{node.busy_seconds:.3f}",
-                f"{node.waiting_seconds:.3f}",
-                str(node.queue),
-                node.site,
-            )
-            for node in self.nodes
-        ]
-        widths = [max(len(row[column]) for row in [head, *rows]) for column in range(len(head))]
-        lines = [
-            "  ".join(
-                cell.ljust(width) if column in (0, 6) else cell.rjust(width)
-                for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-            ).rstrip()
-            for row in [head, *rows]
-        ]
-        return "\n".join(lines)
+        return table(self)
 
 
-def run_stats(
-    engine: str,
-    nodes: Sequence[Node],
-    meters: Sequence[Meter],
-    queues: Mapping[int, int],
-    running: RunningActors,
-    lost: int,
-) -> RunStats:
-    """The figures of a run, from its live counters."""
-    figures = tuple(
-        NodeStats(
-            node.name,
-            str(node.site),
-            meter.taken,
-            meter.made,
-            meter.busy,
-            meter.waiting,
-            queues.get(index, 0),
-            meter.lag_sum / meter.made if meter.made else 0.0,
-            meter.lag_max,
+def run_stats(executor: Executor, queues: Mapping[int, int]) -> RunStats:
+    """The figures of a run, from its live counters; `queues` are how long each node's is."""
+    running = executor.running
+    names = running.group_names
+    restarted = running.restarted
+    groups = {
+        group: GroupStats(
+            names[id(group)],
+            group.count,
+            sum(executor.busy.get(actor, 0.0) for actor in running.actor_names(group)),
+            sum(restarted[actor] for actor in running.actor_names(group)),
         )
-        for index, (node, meter) in enumerate(zip(nodes, meters, strict=True))
+        for group in running.groups
+    }
+    asked, reading = executor.stopwatch.seconds()
+    return RunStats(
+        executor.engine.name,
+        tuple(
+            _node_stats(node, meter, queues.get(index, 0), [groups[group] for group in places])
+            for index, (node, meter, places) in enumerate(
+                zip(executor.nodes, executor.meters, executor.places, strict=True)
+            )
+        ),
+        sum(restarted.values()),
+        tuple(running.given_up),
+        executor.lost,
+        tuple(groups.values()),
+        asked + reading,
+        reading,
+        executor.engine.concurrent,
     )
-    return RunStats(engine, figures, sum(running.restarted.values()), tuple(running.given_up), lost)
+
+
+def _node_stats(node: Node, meter: Meter, queue: int, groups: Sequence[GroupStats]) -> NodeStats:
+    return NodeStats(
+        node.name,
+        str(node.site),
+        meter.taken,
+        meter.made,
+        meter.busy,
+        meter.waiting,
+        queue,
+        meter.lag_sum / meter.made if meter.made else 0.0,
+        meter.lag_max,
+        _role(node, bool(groups)),
+        tuple(group.name for group in groups),
+        sum(group.restarts for group in groups),
+    )
+
+
+def _role(node: Node, in_actors: bool) -> Role:
+    if in_actors:
+        return "shard" if node.parallel else "stage"
+    return "barrier" if isinstance(node, plan.Gather) and node.mode != "async" else "driver"

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,7 @@ def mix_in_replay(share: float, *, capacity: int, seed: int) -> Expand[Trajector
         raise ValueError(
             f"mix_in_replay needs a share of at least 0 and a capacity of at least 1, got {share} and {capacity}"
         )
-    mixing = expand(lambda: ReplayMixing(share, capacity, seed))
+    mixing = expand(partial(ReplayMixing, share, capacity, seed))
     return mixing.named(f"mix_in_replay({share:g})")
 
 

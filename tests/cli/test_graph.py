@@ -2,17 +2,102 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
+
 import pytest
 
+from pipeflow.algorithms.catalogue import CATALOGUE, entry_of
 from pipeflow.algorithms.ppo import PPOConfig, ppo
 from pipeflow.cli import main
+from pipeflow.dsl.trees import walk
 from pipeflow.rl.environments import EnvSpec
 from pipeflow.rl.rollouts import RolloutWorker
 
 
-def test_text_is_the_default(capsys: pytest.CaptureFixture[str]) -> None:
+def drawn(printed: str) -> str:
+    """Without the lines of the files, which move."""
+    return re.sub(r" +\w+\.py:\d+$", "", printed, flags=re.MULTILINE)
+
+
+def test_a_chain_runs_from_its_source_to_its_output(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["graph", "ppo"]) == 0
-    assert capsys.readouterr().out == ppo(PPOConfig()).explain() + "\n"
+    assert drawn(capsys.readouterr().out) == textwrap.dedent(
+        """\
+        ●  RolloutWorker.produce(RolloutWorker.sample)  RolloutWorker × 2
+        ║    Trajectories
+        ●  gae                                          RolloutWorker × 2
+        ║    Advantages
+        ●  gather_rounds()                              driver
+        │    list[Advantages]
+        ●  Advantages.concatenate                       PPOLearner × 1
+        │    Advantages
+        ●  PPOLearner.stage(PPOLearner.update)          PPOLearner × 1
+        │    Report
+        ●  sync_weights(PPOLearner, RolloutWorker)      driver
+        │    Report
+        """
+    )
+
+
+def test_a_fork_and_a_union_are_lanes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["graph", "two-trainers"]) == 0
+    assert drawn(capsys.readouterr().out) == textwrap.dedent(
+        """\
+        ●      MultiAgentWorker.produce(MultiAgentWorker.sample)                    MultiAgentWorker × 2
+        ║        MultiAgentTrajectories
+        ●      gather_rounds()                                                      driver
+        │        list[MultiAgentTrajectories]
+        ●      MultiAgentTrajectories.concatenate                                   driver
+        │        MultiAgentTrajectories
+        ●      fork(2)                                                              driver
+        ├─╮      MultiAgentTrajectories
+        ● │    fork(2)[0]                                                           driver
+        │ │      MultiAgentTrajectories
+        ● │    select('ppo')                                                        PPOLearner × 1
+        │ │      Trajectories
+        ● │    gae                                                                  PPOLearner × 1
+        │ │      Advantages
+        ● │    PPOLearner.stage(PPOLearner.update)                                  PPOLearner × 1
+        │ │      Report
+        ● │    sync_policy_weights('ppo', PPOLearner, MultiAgentWorker)             driver
+        │ │      Report
+        │ ●    fork(2)[1]                                                           driver
+        │ │      MultiAgentTrajectories
+        │ ●    select('dqn')                                                        ReplayBuffer × 1
+        │ │      Trajectories
+        │ ●    n_step                                                               ReplayBuffer × 1
+        │ │      Transitions
+        │ ●    ReplayBuffer.stage(ReplayBuffer.add)                                 ReplayBuffer × 1
+        │ │      Stored
+        │ ●    drain                                                                driver
+        │ ┊      nothing
+        │ ┊ ●  ReplayBuffer.produce(ReplayBuffer.sample)                            ReplayBuffer × 1
+        │ ┊ ║    Samples
+        │ ┊ ●  gather_sync()                                                        driver
+        │ ┊ │    Samples
+        │ ┊ ●  DQNLearner.stage(DQNLearner.update)                                  DQNLearner × 1
+        │ ┊ │    TDReport
+        │ ┊ ●  sync_policy_weights('dqn', DQNLearner, MultiAgentWorker, every=128)  driver
+        │ ┊ │    TDReport
+        ├─┴─╯
+        ●      round_robin                                                          driver
+        │        Report | TDReport
+        """
+    )
+
+
+@pytest.mark.parametrize("name", [entry.name for entry in CATALOGUE])
+def test_every_algorithm_is_drawn_with_a_line_and_a_type_for_each_stage(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["graph", name]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    algorithm = entry_of(name).load()
+    stages = list(walk(algorithm.plan(algorithm.configuration()).node))
+    assert sum("●" in line for line in lines) == len(stages)
+    assert not [line for line in lines if line.endswith("?")]
+    assert max(map(len, lines)) < 120
 
 
 def test_mermaid_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:

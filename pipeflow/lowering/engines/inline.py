@@ -47,6 +47,11 @@ class InlineEngine(Engine):
     def name(self) -> str:
         return "inline"
 
+    @property
+    @override
+    def concurrent(self) -> bool:
+        return False
+
     @override
     def open(self) -> None:
         pass

@@ -83,6 +83,11 @@ class Ray(Engine):
     def name(self) -> str:
         return "ray"
 
+    @property
+    @override
+    def concurrent(self) -> bool:
+        return True
+
     @override
     def open(self) -> None:
         _CONNECTION.open(self._address, self._num_cpus, self._runtime_env)

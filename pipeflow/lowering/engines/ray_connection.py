@@ -6,6 +6,7 @@ Apart from the engine, of which there is one a run: a process has one connection
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,6 +22,9 @@ from pipeflow.dsl.errors import EngineError
 from pipeflow.lowering.engines.greeting import check_greeting
 
 RuntimeEnvironment = Mapping[str, object]
+
+# Names what `breakpoint` calls.
+_BREAKPOINT = "PYTHONBREAKPOINT"
 
 
 @dataclass
@@ -46,13 +50,17 @@ class Connection:
             self._join(address, runtime_env)
             return
         try:
-            if address is None:
-                _start(num_cpus, runtime_env)
-            else:
-                check_greeting(address)
-                ray.init(
-                    address=address, runtime_env=runtime_env, log_to_driver=False, logging_level=logging.ERROR
-                )
+            with _own_breakpoints():
+                if address is None:
+                    _start(num_cpus, runtime_env)
+                else:
+                    check_greeting(address)
+                    ray.init(
+                        address=address,
+                        runtime_env=runtime_env,
+                        log_to_driver=False,
+                        logging_level=logging.ERROR,
+                    )
         except (ConnectionError, OSError, RuntimeError, ValueError, AssertionError) as error:
             where = address or "this machine"
             message = (
@@ -127,6 +135,18 @@ def _start(num_cpus: int | None, runtime_env: RuntimeEnvironment | None) -> None
             log_to_driver=False,
             logging_level=logging.ERROR,
         )
+
+
+@contextmanager
+def _own_breakpoints() -> Generator[None]:
+    """Leave `breakpoint` in this process as it was; Ray would let it pass unheard, also after the run."""
+    before = os.environ.get(_BREAKPOINT)
+    try:
+        yield
+    finally:
+        os.environ.pop(_BREAKPOINT, None)
+        if before is not None:
+            os.environ[_BREAKPOINT] = before
 
 
 @contextmanager

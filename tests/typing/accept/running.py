@@ -6,6 +6,7 @@ from typing import assert_type
 
 from pipeflow import ParallelStream, Stream, current_shard, from_items, gather_sync
 from pipeflow.lowering.run import Run
+from pipeflow.lowering.stepping import Step
 from tests.typing.domain import RolloutWorker, Trajectories, count, workers
 
 rollouts = workers.produce(RolloutWorker.sample)
@@ -19,6 +20,13 @@ def a_run_delivers_items_of_the_plans_type() -> None:
         assert_type(run, Run[float])
         for item in run:
             assert_type(item, float)
+
+
+def a_step_has_an_item_of_the_plans_type() -> None:
+    step = from_items([1, 2]).run().step()
+    assert_type(step, Step[int] | None)
+    if step:
+        assert_type(step.item, int)
 
 
 def a_run_takes_the_name_of_an_engine() -> None:
