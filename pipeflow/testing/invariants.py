@@ -11,9 +11,9 @@ from pipeflow.semantics.events import Delivered, Trace
 def policy_lag_at_most(versions: int) -> Callable[[Trace], str | None]:
     """The invariant that no gather delivers an item which is more than so many weights behind.
 
-    Where a `max_lag` stands behind the gather, what it lets pass is judged: what it drops trains nobody. The lag of
-    an item is how many weights its actor was sent between being asked for it and its delivery: 0 in a plan that is
-    on-policy.
+    Where a `max_lag` stands behind the gather, what it lets pass is judged: what it drops trains nobody. The lag
+    of an item is how many weights its actor was sent between being asked for it and its delivery: 0 in a plan that
+    is on-policy.
     """
 
     def invariant(trace: Trace) -> str | None:
