@@ -1,7 +1,7 @@
-"""The tutorial does what it says: every file that a lesson has the reader type, every command, every line that is printed.
+"""The tutorial does what it says: every file that it has the reader type, every command, every printed line.
 
-Apart from the test of all pages' code, which runs blocks for themselves: here a lesson is followed as a reader follows it, in an
-empty folder.
+Apart from the test that runs the code of all pages, block by block: here a lesson is followed as a reader follows
+it, in an empty folder.
 """
 
 from __future__ import annotations
