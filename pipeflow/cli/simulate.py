@@ -137,7 +137,8 @@ def _named(reference: str) -> object:
     try:
         found: object = importlib.import_module(module)
     except ModuleNotFoundError as error:
-        raise UsageError(f"cannot import {module}: {one_line(error)}") from error
+        advice = f"; run this in the folder of {module}.py, or install it" if error.name == module else ""
+        raise UsageError(f"cannot import {module}: {one_line(error)}{advice}") from error
     for part in name.split("."):
         if not hasattr(found, part):
             raise UsageError(f"{module} has nothing of the name {name}")

@@ -7,6 +7,7 @@ does not say plainly is `UNKNOWN`, and `UNKNOWN` fits everything.
 
 from __future__ import annotations
 
+import collections.abc as abc
 import dataclasses
 import functools
 import inspect
@@ -33,6 +34,8 @@ ItemType = object
 
 # The origins of ``X | Y`` and of what annotations written with the older form, or with a type variable, give.
 _UNIONS = (types.UnionType, typing.Union)  # pyright: ignore[reportDeprecated]  # to recognise it, not to use it
+
+_OF_MEMBERS = (list, abc.MutableSequence, abc.Sequence, abc.Reversible, abc.Collection, abc.Iterable)
 
 
 def show(item_type: ItemType) -> str:
@@ -64,9 +67,17 @@ def fits(given: ItemType, wanted: ItemType) -> bool:
     if (given_class, wanted_class) in ((int, float), (bool, float), (int, complex), (float, complex)):
         return True  # the numeric tower of PEP 484
     try:
-        return issubclass(given_class, wanted_class)
+        return issubclass(given_class, wanted_class) and _members_fit(given, wanted)
     except TypeError:
         return True
+
+
+def _members_fit(given: ItemType, wanted: ItemType) -> bool:
+    """Whether the members of a list fit, where something is wanted whose one argument is its members' type."""
+    members, taken = get_args(given), get_args(wanted)
+    if get_origin(given) is not list or get_origin(wanted) not in _OF_MEMBERS or not members or not taken:
+        return True
+    return fits(members[0], taken[0])
 
 
 def _plain(annotation: object) -> ItemType:
@@ -105,21 +116,37 @@ def taken_type(function: Callable[..., object], position: int) -> ItemType:
         return UNKNOWN
     if position >= len(parameters) or parameters[position].kind is inspect.Parameter.VAR_KEYWORD:
         return UNKNOWN
-    return _plain(_hints(function).get(parameters[position].name, UNKNOWN))
+    return _with_owner(_plain(_hints(function).get(parameters[position].name, UNKNOWN)), function)
 
 
 def returned_type(function: Callable[..., object]) -> ItemType:
     """The annotation of what the function returns without `NotReady` and `Ended`, or `UNKNOWN`."""
     if inspect.isclass(function):
         return function
-    annotation = _plain(_hints(function).get("return", UNKNOWN))
-    if annotation is Self:
-        owner = getattr(function, "__self__", UNKNOWN)
-        return owner if inspect.isclass(owner) else UNKNOWN
+    annotation = _with_owner(_plain(_hints(function).get("return", UNKNOWN)), function)
     if get_origin(annotation) in _UNIONS:
         members = [member for member in get_args(annotation) if member not in (NotReady, Ended)]
         return UNKNOWN if not members else _joined(members)
     return annotation
+
+
+def _with_owner(annotation: ItemType, function: Callable[..., object]) -> ItemType:
+    """The annotation with the class of a class method in the place of `Self`; `UNKNOWN` where there is none."""
+    owner: object = getattr(function, "__self__", UNKNOWN)
+    return _settled(annotation, owner if inspect.isclass(owner) else UNKNOWN)
+
+
+def _settled(annotation: ItemType, owner: ItemType) -> ItemType:
+    if annotation is Self:
+        return owner
+    arguments = get_args(annotation)
+    members = [_settled(argument, owner) for argument in arguments]
+    if members == list(arguments):
+        return annotation
+    if UNKNOWN in members:
+        return UNKNOWN
+    origin: Any = get_origin(annotation)  # `Any`: a class that takes arguments
+    return _joined(members) if origin in _UNIONS else origin[tuple(members)]
 
 
 def returned_class(function: Callable[..., object]) -> type | None:

@@ -79,7 +79,7 @@ def test_crashes_are_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
         ([], "simulate needs a plan first"),
         (["--seed", "3"], "simulate needs a plan first"),
         (["on_policy"], "is not of the form MODULE:NAME"),
-        (["no_such_module:plan"], "cannot import no_such_module"),
+        (["no_such_module:plan"], "run this in the folder of no_such_module.py"),
         ([f"{HERE}:missing"], f"{HERE} has nothing of the name missing"),
         ([f"{HERE}:HERE.deep"], "has nothing of the name HERE.deep"),
         ([f"{HERE}:with_argument"], "takes count; name a function without arguments"),

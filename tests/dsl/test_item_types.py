@@ -41,6 +41,16 @@ class Box(Generic[T]):
         return cls()
 
 
+class Herd:
+    @classmethod
+    def joined(cls, items: Sequence[Self]) -> list[Self]:
+        return [*items]
+
+    @classmethod
+    def first(cls, items: list[Self] | None) -> Self | NotReady:
+        return items[0] if items else NotReady()
+
+
 class HasName(Protocol):
     @property
     def name(self) -> str: ...
@@ -98,6 +108,10 @@ def two(first: int, second: str = "", *, third: bytes = b"") -> None:
         (list[int], Sequence[int], True),
         (list[int], Iterable, True),
         (list[int], dict, False),
+        (list[Dog], Sequence[Animal], True),
+        (list[Animal], Sequence[Dog], False),
+        (list[list[int]], Iterable[list[str]], False),
+        (list[Any], list[str], True),
         (int, list, False),
         (Any, int, True),
         (int, Any, True),
@@ -132,6 +146,8 @@ def test_whether_one_type_may_go_where_another_is_taken(
         (stage(Keeper()), Animal, Dog),
         (Dog, UNKNOWN, Dog),
         (Box.of, UNKNOWN, Box),
+        (Herd.joined, Sequence[Herd], list[Herd]),
+        (Herd.first, list[Herd] | None, Herd),
     ],
 )
 def test_what_a_function_takes_and_returns(

@@ -16,6 +16,7 @@ from pipeflow.dsl import (
     gather_async,
     gather_rounds,
     gather_sync,
+    max_lag,
     sync_weights,
 )
 from pipeflow.lowering.cursors.gathers import SyncGatherCursor
@@ -70,6 +71,15 @@ def test_a_violation_says_what_where_and_how_to_replay_it() -> None:
     again = two_workers(1).run(Sim(seed=violation.schedule.seed), record=True)
     assert list(again)
     assert policy_lag_at_most(0)(again.trace) is not None
+
+
+def test_behind_a_max_lag_what_it_lets_pass_is_judged_and_not_what_it_drops() -> None:
+    workers, learner = actors(Worker, 2, 4, 0), actors(Learner, 1)
+    bounded = workers.produce(Worker.sample) | gather_async(2) | max_lag(1)
+    plan = bounded | learner.stage(Learner.update) | sync_weights(learner, workers)
+    check_laws(plan, schedules=20, invariants=[policy_lag_at_most(1)])
+    with pytest.raises(LawViolation, match=r"item \d+ of max_lag\(1\)"):
+        check_laws(plan, schedules=20, invariants=[policy_lag_at_most(0)])
 
 
 def test_a_broken_executor_is_caught_with_the_law_that_it_breaks(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from pipeflow import (
     flat_map,
     flatten,
     from_items,
+    gather_rounds,
     gather_sync,
     once_per_steps,
     shuffle,
@@ -187,6 +188,11 @@ def a_time_in_words() -> None:
 def an_aggregator_of_single_items() -> None:
     sampled() | aggregators.stage(Aggregator.concatenate)  # E: operator: ("Stream[Trajectories]" and "Placed[list[Trajectories], Trajectories, Aggregator]")
     # R: Aggregator.stage(Aggregator.concatenate) takes list[Trajectories] .. delivers Trajectories
+
+
+def a_round_of_items_that_another_class_joins() -> None:
+    workers.produce(RolloutWorker.sample) | gather_rounds() | Advantages.concatenate  # E: operator: ("Stream[list[Trajectories]]" and "Callable[[Sequence[Advantages]], Advantages]")
+    # R: takes Sequence[Advantages] .. delivers list[Trajectories]
 
 
 def a_list_where_one_item_is_taken() -> None:
