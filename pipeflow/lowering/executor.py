@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from typing import Any, NamedTuple, NoReturn
 
 from pipeflow.dsl.errors import DeadlockError, EngineError, StageError
@@ -19,7 +20,7 @@ from pipeflow.dsl.sites import call_site
 from pipeflow.dsl.trees import walk
 from pipeflow.lowering.actors import Installed, RunningActors
 from pipeflow.lowering.broadcasts import Broadcasts
-from pipeflow.lowering.cursors import BufferCursor, Cursor, cursor_of
+from pipeflow.lowering.cursors import BufferCursor, Cursor, GateCursor, cursor_of
 from pipeflow.lowering.engine import Actor, Call, Engine
 from pipeflow.lowering.host import Host
 from pipeflow.lowering.items import Item, Origin, Signal
@@ -73,6 +74,8 @@ class Executor:
         self.lost = 0
         self.outstanding: dict[Call, Outstanding] = {}
         self.finished = 0
+        # What ends the run early.
+        self.error: BaseException | None = None
         self._opened = False
         self._root = root
         self._cursor: Cursor | None = None
@@ -143,30 +146,19 @@ class Executor:
             self._wait()
 
     def stop(self) -> None:
-        """End all actors of the run and give back what the engine took.
+        """End all actors of the run, and give back what the engine took and what is held open on the driver.
 
         Raises:
-            StageError: an actor's ``close`` raised. All the others were closed all the same.
+            StageError: the ``close`` of an actor or of a gate raised. All the others were closed all the same.
         """
         if not self._opened:
             return
         self._opened = False
         self.outstanding.clear()
-        groups = self.running.stop()
-        try:
-            closings = self.engine.stop(list(groups))
-        finally:
-            self.engine.close()
-            if self.recorder is not None:
-                for actor in groups:
-                    self.recorder.record(Stopped(actor.name))
-                self.recorder.record(Closed())
-        for call in closings:
-            reply = call.reply
-            if reply is not None and reply.status is Status.FAILED and reply.failure is not None:
-                group, failure = groups[call.actor], reply.failure
-                closing = Node(name=f"{group.name}.close", site=group.site)
-                self.fail(closing, failure.item, failure.cause, call.actor.name, failure.trace)
+        with ExitStack() as stack:
+            for gate in [one for one in self.cursors.values() if isinstance(one, GateCursor)]:
+                stack.callback(gate.close, self.error)
+            self._stop_actors()
 
     def stats(self) -> RunStats:
         """The figures of every node so far."""
@@ -266,6 +258,23 @@ class Executor:
     ) -> NoReturn:
         """End the run with an error of user code."""
         raise StageError(node.name, str(node.site), actor, item, error, trace) from error
+
+    def _stop_actors(self) -> None:
+        groups = self.running.stop()
+        try:
+            closings = self.engine.stop(list(groups))
+        finally:
+            self.engine.close()
+            if self.recorder is not None:
+                for actor in groups:
+                    self.recorder.record(Stopped(actor.name))
+                self.recorder.record(Closed())
+        for call in closings:
+            reply = call.reply
+            if reply is not None and reply.status is Status.FAILED and reply.failure is not None:
+                group, failure = groups[call.actor], reply.failure
+                closing = Node(name=f"{group.name}.close", site=group.site)
+                self.fail(closing, failure.item, failure.cause, call.actor.name, failure.trace)
 
     # Waiting
 
