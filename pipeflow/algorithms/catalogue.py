@@ -53,8 +53,8 @@ class Algorithm(Generic[C]):
     """An algorithm that has been imported.
 
     configuration: its class; made without arguments it has the defaults. plan: builds the plan, and starts
-    nothing. play: what the weights of a run are worth. plays_alone: whether that makes only the environments of its
-    episodes, so that they can be filmed.
+    nothing. play: what the weights of a run are worth. plays_alone: whether that makes only the environments of
+    its episodes, so that they can be filmed.
     """
 
     configuration: type[C]
