@@ -44,8 +44,7 @@ class WandB:
                 name=self.name,
                 config=dict(self.config),
                 id=run_id,
-                # Offline, W&B would warn that it cannot look the run up; the id is the same anyway.
-                resume=None if run_id is None or wandb.setup().settings.mode == "offline" else "allow",
+                resume=None if run_id is None else "allow",
                 reinit="create_new",  # leaves a run of the caller's own alone
                 settings=wandb.Settings(console="off"),  # which would break up the live display
             )
