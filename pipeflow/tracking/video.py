@@ -44,13 +44,15 @@ class Camera:
         _check_renders(self.env)
 
     def film(self, weights: Sequence[Weights], folder: Path, name: str, number: int = 0) -> EpisodeStats:
-        """Play an episode and write it to `NAME-episode-0.mp4` in a folder.
+        """Play an episode and write it to `NAME.mp4` in a folder, which is made if it is not there.
 
         number: of the episode; each number plays another one.
         Returns what it earned.
         """
         filmed = replace(self.env, env=_Filmed(self.env.env, folder, name))
-        return self.play(filmed, weights, 1, derive_seed(self.seed, "video", number))
+        earned = self.play(filmed, weights, 1, derive_seed(self.seed, "video", number))
+        (folder / f"{name}-episode-0.mp4").replace(folder / f"{name}.mp4")  # RecordVideo numbers what it films
+        return earned
 
 
 @dataclass(frozen=True)
