@@ -33,6 +33,7 @@ from pipeflow.semantics.events import Closed, Purpose, Stopped
 # A filter that rejects everything never waits: after so many answers without an item the executor looks what else
 # has finished.
 _PASSES_UNHEARD = 64
+_PUBLISH_SECONDS = 1.0
 
 
 class Outstanding(NamedTuple):
@@ -74,6 +75,8 @@ class Executor:
         self.lost = 0
         self.outstanding: dict[Call, Outstanding] = {}
         self.finished = 0
+        # When the figures are due, where they are published.
+        self._publish_at = -math.inf if engine.publishes else math.inf
         # What ends the run early.
         self.error: BaseException | None = None
         self._opened = False
@@ -97,6 +100,8 @@ class Executor:
         assert self._cursor is not None
         passes = 0
         while True:
+            if self._publish_at < math.inf:
+                self._publish()
             self._alarm = self._needed = math.inf
             found = self._cursor.poll()
             if isinstance(found, Item):
@@ -259,7 +264,15 @@ class Executor:
         """End the run with an error of user code."""
         raise StageError(node.name, str(node.site), actor, item, error, trace) from error
 
+    def _publish(self, *, last: bool = False) -> None:
+        now = self.engine.now()
+        if last or now >= self._publish_at:
+            self._publish_at = now + _PUBLISH_SECONDS
+            self.engine.publish(self.stats())
+
     def _stop_actors(self) -> None:
+        if self._publish_at < math.inf:
+            self._publish(last=True)
         groups = self.running.stop()
         try:
             closings = self.engine.stop(list(groups))

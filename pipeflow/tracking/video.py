@@ -51,7 +51,9 @@ class Camera:
         """
         filmed = replace(self.env, env=_Filmed(self.env.env, folder, name))
         earned = self.play(filmed, weights, 1, derive_seed(self.seed, "video", number))
-        (folder / f"{name}-episode-0.mp4").replace(folder / f"{name}.mp4")  # RecordVideo numbers what it films
+        (folder / f"{name}-episode-0.mp4").replace(
+            folder / f"{name}.mp4"
+        )  # RecordVideo numbers what it films
         return earned
 
 
