@@ -65,6 +65,8 @@ class TrainOptions:
     """Where the plan runs: in this process, or on Ray actors."""
     address: str | None = None
     """The Ray cluster to join, host:port or ray://host:port; None starts Ray on this machine."""
+    metrics: bool = False
+    """Publish every node's figures as Ray's own metrics, which Ray exports to Prometheus."""
     logdir: Path | None = None
     """Folder of the run, which must not exist or be empty; None makes one in runs/."""
     resume: Path | None = None
@@ -95,6 +97,10 @@ class TrainOptions:
         if self.address is not None and self.engine != "ray":
             raise ValueError(
                 f"--address is of the Ray engine, and the engine is {self.engine}; add --engine ray"
+            )
+        if self.metrics and self.engine != "ray":
+            raise ValueError(
+                f"--metrics is of the Ray engine, and the engine is {self.engine}; add --engine ray"
             )
 
 
@@ -321,8 +327,8 @@ class _Training:
 def _defaults(resumption: Resumption, kind: type[C]) -> tuple[TrainOptions, C]:
     """The flags of the run that is gone on with."""
     kept = (
-        "steps", "until_return", "engine", "address", "checkpoint_minutes", "keep_checkpoints", "track",
-        "track_project", "track_name", "video",
+        "steps", "until_return", "engine", "address", "checkpoint_minutes", "keep_checkpoints", "metrics",
+        "track", "track_project", "track_name", "video",
     )  # fmt: skip
     try:
         options = configuration.from_json(
@@ -354,7 +360,7 @@ def _engine(options: TrainOptions) -> EngineName | Engine:
         return "inline"
     from pipeflow.lowering.engines.ray import Ray
 
-    return Ray(options.address)
+    return Ray(options.address, metrics=options.metrics)
 
 
 def _result(ending: _Ending, goal: Goal | None, folder: Path) -> str:
