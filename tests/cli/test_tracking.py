@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from pipeflow.cli import main
-from tests.cli.small import ENVIRONMENT, FLAGS, STEPS_PER_UPDATE, rows_of
+from tests.cli.small import FLAGS, STEPS_PER_UPDATE, rows_of, run_command
 from tests.tracking.offline import offline_runs
 
 THREE, SIX = str(3 * STEPS_PER_UPDATE), str(6 * STEPS_PER_UPDATE)
@@ -23,31 +21,21 @@ def error_of(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     return line
 
 
-def run(*words: str, **environment: str) -> str:
-    """Run the command in a process of its own, which ends what a service starts."""
-    done = subprocess.run(
-        [sys.executable, "-m", "pipeflow.cli", *words],
-        check=False, capture_output=True, text=True, env=ENVIRONMENT | environment,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 @pytest.mark.slow
 def test_wandb_has_the_curves_of_the_run_and_of_its_resumption() -> None:
     pytest.importorskip("wandb", reason="wandb is not installed: pip install 'pipeflow[wandb]'")
     offline = {"WANDB_MODE": "offline", "WANDB_PROJECT": "of the variable"}
-    run("train", "ppo", *FLAGS, "--steps", THREE, "--logdir", "run", "--track", "wandb", **offline)
+    run_command("train", "ppo", *FLAGS, "--steps", THREE, "--logdir", "run", "--track", "wandb", **offline)
     (first,) = offline_runs(Path())
     assert (first.project, first.name, first.exit_code) == ("of the variable", "run", 0)
     assert (first.config["algorithm"], first.config["fragment_length"]) == ("ppo", 32)
-    run("train", "--resume", "run", "--steps", SIX, **offline)
+    run_command("train", "--resume", "run", "--steps", SIX, **offline)
     first, second = offline_runs(Path())
     assert second.run_id == first.run_id
     logged = [(point["steps"], point["learner/policy_loss"]) for point in (*first.history, *second.history)]
     assert logged == [(int(row["steps"]), float(row["policy_loss"])) for row in rows_of(Path("run"))]
     # A run that branches off in a folder of its own is another run.
-    run("train", "--resume", "run", "--steps", str(2 * int(SIX)), "--logdir", "branch", **offline)
+    run_command("train", "--resume", "run", "--steps", str(2 * int(SIX)), "--logdir", "branch", **offline)
     *_, third = offline_runs(Path())
     assert (third.run_id != first.run_id, third.name) == (True, "branch")
 
@@ -58,8 +46,8 @@ def test_mlflow_has_the_curves_of_the_run_and_of_its_resumption(monkeypatch: pyt
     pytest.importorskip("sqlalchemy", reason="sqlalchemy is not installed: pip install 'pipeflow[mlflow]'")
     mlflow = pytest.importorskip("mlflow", reason="mlflow is not installed: pip install 'pipeflow[mlflow]'")
     flags = ("--track", "mlflow", "--track-project", "balance", "--track-name", "first")
-    run("train", "ppo", *FLAGS, "--steps", THREE, "--logdir", "run", *flags)
-    run("train", "--resume", "run", "--steps", SIX)
+    run_command("train", "ppo", *FLAGS, "--steps", THREE, "--logdir", "run", *flags)
+    run_command("train", "--resume", "run", "--steps", SIX)
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{os.getcwd()}/mlflow.db")
     client = mlflow.MlflowClient()
     experiment = client.get_experiment_by_name("balance")
@@ -111,12 +99,12 @@ def test_what_cannot_be_filmed_is_one_line(
 def test_every_evaluation_and_the_end_are_filmed() -> None:
     pytest.importorskip("moviepy", reason="moviepy is not installed: pip install 'pipeflow[video]'")
     headless = {"SDL_VIDEODRIVER": "dummy"}
-    printed = run("train", "ppo", *FLAGS, "--steps", THREE, "--logdir", "run", "--video", **headless)
+    printed = run_command("train", "ppo", *FLAGS, "--steps", THREE, "--logdir", "run", "--video", **headless)
     steps = rows_of(Path("run"))[-1]["steps"]
     assert [path.name for path in Path("run/videos").iterdir()] == [f"{int(steps):012}.mp4"]
     assert "videos      run/videos\n" in printed
 
-    printed = run("eval", "run", "--episodes", "2", "--video", "films", **headless)
+    printed = run_command("eval", "run", "--episodes", "2", "--video", "films", **headless)
     assert sorted(path.name for path in Path("films").iterdir()) == [
         f"{int(steps):012}-0000.mp4",
         f"{int(steps):012}-0001.mp4",

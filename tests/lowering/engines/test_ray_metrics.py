@@ -130,6 +130,6 @@ def _installed(package: str) -> bool:
 def test_prometheus_finds_the_figures_at_rays_metrics_port() -> None:
     done = subprocess.run([sys.executable, "-c", _SCRAPED], capture_output=True, text=True, timeout=300)
     lines = [line for line in done.stdout.splitlines() if line.startswith("ray_pipeflow_items_out_total{")]
-    gathers = [line for line in lines if 'node="gather_async()"' in line]
+    gathers = [line for line in lines if 'node="gather_async(' in line]
     assert len(gathers) == 1, done.stderr
     assert float(gathers[0].rpartition(" ")[2]) > 0
