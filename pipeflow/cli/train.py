@@ -13,6 +13,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from types import TracebackType
 from typing import Literal, TypeAlias, TypeVar
 
 from pipeflow.algorithms.catalogue import Configuration, entry_of
@@ -266,7 +267,13 @@ class _Training:
 
     def _opened(self, stack: ExitStack, tracker: Tracker, run_id: str | None = None) -> Sink:
         sink = tracker.open(self._steps_before, run_id)
-        stack.push(lambda kind, error, trace: sink.close(error))
+
+        def close(
+            kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        ) -> None:
+            sink.close(error)
+
+        stack.push(close)
         return sink
 
     @property

@@ -14,6 +14,10 @@ from tests.tracking.offline import offline_runs
 THREE, SIX = str(3 * STEPS_PER_UPDATE), str(6 * STEPS_PER_UPDATE)
 
 
+def nothing(*words: str) -> None:
+    """Finds no package, and requires none."""
+
+
 def error_of(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     assert main(list(words)) == 2
     (line,) = capsys.readouterr().err.splitlines()
@@ -63,7 +67,7 @@ def test_mlflow_has_the_curves_of_the_run_and_of_its_resumption(monkeypatch: pyt
 def test_a_missing_package_is_one_line(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pipeflow.tracking.errors.find_spec", lambda name: None)
+    monkeypatch.setattr("pipeflow.tracking.errors.find_spec", nothing)
     train = ("train", "ppo", "--logdir", "run")
     assert error_of(capsys, *train, "--track", "mlflow") == (
         "pipeflow: error: MLflow needs mlflow, which is not installed: pip install 'pipeflow[mlflow]'"
@@ -82,7 +86,7 @@ def test_a_service_that_is_not_known_is_one_line(capsys: pytest.CaptureFixture[s
 def test_what_cannot_be_filmed_is_one_line(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pipeflow.tracking.video.require", lambda *names: None)
+    monkeypatch.setattr("pipeflow.tracking.video.require", nothing)
     line = error_of(capsys, "train", "two-trainers", "--logdir", "run", "--video")
     assert line.endswith("has several agents, and --video films one; leave --video out")
     line = error_of(capsys, "train", "maml", "--logdir", "run", "--video")

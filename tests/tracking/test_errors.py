@@ -10,8 +10,12 @@ from pipeflow.tracking import MLflow, TrackingError, WandB
 from pipeflow.tracking.errors import require
 
 
+def nothing(*words: str) -> None:
+    """Finds no package, and requires none."""
+
+
 def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipeflow.tracking.errors.find_spec", lambda name: None)
+    monkeypatch.setattr("pipeflow.tracking.errors.find_spec", nothing)
     with pytest.raises(TrackingError) as raised:
         WandB()
     assert str(raised.value) == "WandB needs wandb, which is not installed: pip install 'pipeflow[wandb]'"

@@ -23,6 +23,10 @@ POLICY = PolicySpec.for_env(CARTPOLE, hidden=(8,))
 WEIGHTS = Weights(0, POLICY.build(1).parameters_numpy())
 
 
+def nothing(*words: str) -> None:
+    """Finds no package, and requires none."""
+
+
 def camera(env: EnvSpec) -> Camera:
     return Camera(
         env, lambda filmed, weights, count, seed: evaluate(filmed, POLICY, weights[0], count, seed), 3
@@ -57,7 +61,7 @@ def test_an_episode_is_in_its_file_from_the_first_frame_to_the_last(
 
 
 def test_without_what_makes_videos_there_is_no_camera(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipeflow.tracking.errors.find_spec", lambda name: None)
+    monkeypatch.setattr("pipeflow.tracking.errors.find_spec", nothing)
     with pytest.raises(TrackingError, match=r"a video needs moviepy.*pip install 'pipeflow\[video\]'"):
         camera(CARTPOLE)
 
@@ -92,7 +96,7 @@ class Silent(Blind):
 def test_an_environment_without_pictures_is_refused_in_one_line(
     env: Callable[..., Blind], why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pipeflow.tracking.video.require", lambda *names: None)
+    monkeypatch.setattr("pipeflow.tracking.video.require", nothing)
     with pytest.raises(
         TrackingError, match=f"^{env.__name__} cannot be filmed: .*{why}.*; leave --video out$"
     ):
