@@ -5,6 +5,7 @@ Apart from the trackers, which know nothing of the command line's names, and fro
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -20,20 +21,25 @@ Service: TypeAlias = Literal["wandb", "mlflow"]
 
 
 def trackers_of(
-    services: Sequence[Service], project: str | None, name: str, config: Mapping[str, Json]
+    services: Sequence[Service],
+    project: str | None,
+    name: str | None,
+    folder: Path,
+    config: Mapping[str, Json],
 ) -> dict[Service, Tracker]:
     """A tracker for each of the services.
 
-    project: None for what their own environment variables say. name: of the run. config: what it is made with.
+    project, name: None for what their own environment variables say, and else the name of the run's folder. config:
+    what the run is made with.
     Raises TrackingError if the package of one is not installed.
     """
     found: dict[Service, Tracker] = {}
     for service in services:
         match service:
             case "wandb":
-                found[service] = WandB(project, name, config)
+                found[service] = WandB(project, name or os.environ.get("WANDB_NAME", folder.name), config)
             case "mlflow":
-                found[service] = MLflow(project, name, config)
+                found[service] = MLflow(project, name or folder.name, config)
     return found
 
 

@@ -82,7 +82,7 @@ class TrainOptions:
     track_project: str | None = None
     """W&B's project and MLflow's experiment; None takes what their own environment variables say."""
     track_name: str | None = None
-    """What these call the run; None takes the name of its folder."""
+    """What these call the run; None takes WANDB_NAME, or else the name of its folder."""
     video: bool = False
     """Film a greedy episode at every evaluation and at the end, into the run's folder."""
     quiet: bool = False
@@ -143,7 +143,7 @@ def train(name: str | None, words: Sequence[str]) -> int:
     folder = _folder(options, resumption, name, config.env.name)
     kept = configuration.to_json(config)
     trackers = trackers_of(
-        options.track, options.track_project, options.track_name or folder.name, {"algorithm": name, **kept}
+        options.track, options.track_project, options.track_name, folder, {"algorithm": name, **kept}
     )
     if not options.quiet:
         say(f"training {name} on {config.env.name}, engine {options.engine}, folder {folder}")

@@ -49,8 +49,8 @@ class WandB:
                 settings=wandb.Settings(console="off"),  # which would break up the live display
             )
         except wandb.Error as error:
-            advice = "log in with `wandb login`, or set WANDB_MODE=offline"
-            raise TrackingError(f"W&B cannot start a run: {first_line(error)}; {advice}") from error
+            message = f"W&B cannot start a run: {first_line(error)}; log in, or set WANDB_MODE=offline"
+            raise TrackingError(message) from error
         # A step of W&B's own must grow, and those of a run that went back to a checkpoint do not.
         run.define_metric(_STEPS, hidden=True)
         run.define_metric("*", step_metric=_STEPS)

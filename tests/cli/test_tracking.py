@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from pipeflow.cli import main
-from tests.cli.small import FLAGS, STEPS_PER_UPDATE, rows_of, run_command
+from pipeflow.cli.tracking import Service, trackers_of
+from pipeflow.state.values import Json
+from pipeflow.tracking import MLflow, Tracker, WandB
+from tests.cli.small import COMMAND, ENVIRONMENT, FLAGS, STEPS_PER_UPDATE, rows_of, run_command
 from tests.tracking.offline import offline_runs
 
 THREE, SIX = str(3 * STEPS_PER_UPDATE), str(6 * STEPS_PER_UPDATE)
@@ -64,6 +68,21 @@ def test_mlflow_has_the_curves_of_the_run_and_of_its_resumption(monkeypatch: pyt
     ]
 
 
+@pytest.mark.slow
+def test_a_service_that_refuses_ends_in_one_line_and_leaves_no_folder() -> None:
+    pytest.importorskip("wandb", reason="wandb is not installed: pip install 'pipeflow[wandb]'")
+    words = ("train", "ppo", *FLAGS, "--logdir", "run", "--track", "wandb")
+    keyless = {name: value for name, value in ENVIRONMENT.items() if not name.startswith("WANDB_")}
+    done = subprocess.run(
+        [*COMMAND, *words], capture_output=True, text=True, env=keyless | {"HOME": os.getcwd()}
+    )
+    assert done.returncode == 2
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("pipeflow: ")]
+    assert line.startswith("pipeflow: error: W&B cannot start a run: ")
+    assert "Traceback" not in done.stderr
+    assert not Path("run").exists()
+
+
 def test_a_missing_package_is_one_line(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -75,6 +94,28 @@ def test_a_missing_package_is_one_line(
     assert error_of(capsys, *train, "--video") == (
         "pipeflow: error: a video needs moviepy, which is not installed: pip install 'pipeflow[video]'"
     )
+
+
+def test_a_run_is_named_by_the_flag_or_the_variable_or_its_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipeflow.tracking.wandb.require", nothing)
+    monkeypatch.setattr("pipeflow.tracking.mlflow.require", nothing)
+    monkeypatch.delenv("WANDB_NAME", raising=False)
+
+    def named(name: str | None) -> dict[Service, Tracker]:
+        return trackers_of(("wandb", "mlflow"), "balance", name, Path("runs/one"), {"lr": 1})
+
+    config: dict[str, Json] = {"lr": 1}
+    assert named("flag") == {
+        "wandb": WandB("balance", "flag", config),
+        "mlflow": MLflow("balance", "flag", config),
+    }
+    assert named(None) == {
+        "wandb": WandB("balance", "one", config),
+        "mlflow": MLflow("balance", "one", config),
+    }
+    monkeypatch.setenv("WANDB_NAME", "variable")
+    assert named(None)["wandb"] == WandB("balance", "variable", config)
+    assert named("flag")["wandb"] == WandB("balance", "flag", config)
 
 
 def test_a_service_that_is_not_known_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:

@@ -84,11 +84,10 @@ def test_the_folder_has_what_the_table_says() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", commands()[1:3])
-def test_the_commands_with_services_run(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_commands_with_services_run(command: str) -> None:
     service = command.split()[4]
     pytest.importorskip(service, reason=f"{service} is not installed: pip install 'pipeflow[{service}]'")
-    monkeypatch.setenv("WANDB_MODE", "offline")
-    run_command(*command.split()[1:], *FLAGS, "--steps", "200")
+    run_command(*command.split()[1:], *FLAGS, "--steps", "200", WANDB_MODE="offline")
     assert Path({"wandb": "wandb", "mlflow": "mlflow.db"}[service]).exists()
 
 

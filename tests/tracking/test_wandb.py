@@ -85,5 +85,5 @@ def test_a_refusal_is_one_line_that_says_what_to_do(monkeypatch: pytest.MonkeyPa
     with pytest.raises(TrackingError) as raised:
         WandB().open()
     assert str(raised.value).startswith("W&B cannot start a run: ")
-    assert str(raised.value).endswith("; log in with `wandb login`, or set WANDB_MODE=offline")
+    assert str(raised.value).endswith("; log in, or set WANDB_MODE=offline")
     assert "\n" not in str(raised.value)
