@@ -29,8 +29,8 @@ def trackers_of(
 ) -> dict[Service, Tracker]:
     """A tracker for each of the services.
 
-    project, name: None for what their own environment variables say, and else the name of the run's folder. config:
-    what the run is made with.
+    project, name: None for what their own environment variables say; without any, the run is called as its folder.
+    config: what the run is made with.
     Raises TrackingError if the package of one is not installed.
     """
     found: dict[Service, Tracker] = {}

@@ -13,6 +13,7 @@ from typing_extensions import override
 
 from pipeflow.rl.batches import Weights
 from pipeflow.rl.environments import EnvSpec
+from pipeflow.rl.episodes import EpisodeStats
 from pipeflow.rl.evaluation import evaluate
 from pipeflow.rl.policies import PolicySpec
 from pipeflow.tracking import TrackingError
@@ -101,3 +102,26 @@ def test_an_environment_without_pictures_is_refused_in_one_line(
         TrackingError, match=f"^{env.__name__} cannot be filmed: .*{why}.*; leave --video out$"
     ):
         camera(EnvSpec(env))
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # moviepy's own
+@pytest.mark.filterwarnings("ignore::SyntaxWarning")
+def test_an_episode_that_is_cut_short_leaves_no_video(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("moviepy", reason="moviepy is not installed: pip install 'pipeflow[video]'")
+
+    def interrupted(filmed: EnvSpec, weights: object, count: int, seed: int) -> EpisodeStats:
+        environments = filmed.make(1, seed)
+        try:
+            environments.reset()
+            environments.step(np.zeros(1, np.int64))
+            raise KeyboardInterrupt
+        finally:
+            environments.close()
+
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    with pytest.raises(KeyboardInterrupt):
+        Camera(CARTPOLE, interrupted, 3).film([WEIGHTS], tmp_path, "cut")
+    assert list(tmp_path.iterdir()) == []
