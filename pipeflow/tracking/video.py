@@ -50,10 +50,13 @@ class Camera:
         Returns what it earned.
         """
         filmed = replace(self.env, env=_Filmed(self.env.env, folder, name))
-        earned = self.play(filmed, weights, 1, derive_seed(self.seed, "video", number))
-        (folder / f"{name}-episode-0.mp4").replace(
-            folder / f"{name}.mp4"
-        )  # RecordVideo numbers what it films
+        written = folder / f"{name}-episode-0.mp4"  # RecordVideo numbers what it films
+        try:
+            earned = self.play(filmed, weights, 1, derive_seed(self.seed, "video", number))
+        except BaseException:
+            written.unlink(missing_ok=True)  # a part of the episode
+            raise
+        written.replace(folder / f"{name}.mp4")
         return earned
 
 

@@ -11,7 +11,7 @@ import pytest
 from pipeflow import StageError, from_items
 from pipeflow.rl.batches import Report
 from pipeflow.tracking import TrackingError, WandB, report_to
-from tests.tracking.offline import offline_runs
+from tests.tracking.offline import OfflineRun, offline_runs
 from tests.tracking.reports import RECORD, report
 
 wandb = pytest.importorskip("wandb", reason="wandb is not installed: pip install 'pipeflow[wandb]'")
@@ -23,13 +23,19 @@ def _offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("WANDB_MODE", "offline")
     monkeypatch.setenv("WANDB_SILENT", "true")
     yield
-    wandb.teardown()  # ends W&B's own process
+    wandb.teardown()
+
+
+def written(folder: Path) -> list[OfflineRun]:
+    """What is in the files once W&B's own process has ended: it writes on for a moment after a run is finished."""
+    wandb.teardown()
+    return offline_runs(folder)
 
 
 def test_reports_are_in_the_run_with_their_steps_and_the_configuration(tmp_path: Path) -> None:
     tracker = WandB("walking", "first", {"lr": 0.5, "env": {"name": "Walker"}})
     list((from_items([report(1, 2.0, loss=0.5), report(2, loss=0.25)]) | report_to(tracker)).run())
-    (run,) = offline_runs(tmp_path)
+    (run,) = written(tmp_path)
     assert (run.project, run.name, run.exit_code) == ("walking", "first", 0)
     assert run.config == {"lr": 0.5, "env": {"name": "Walker"}}
     assert run.axes == {"steps": "", "*": "steps"}
@@ -55,7 +61,7 @@ def test_a_run_that_an_error_ends_has_failed(tmp_path: Path) -> None:
 
     with pytest.raises(StageError):
         list((from_items([report(1), report(2)]) | failing | report_to(WandB())).run())
-    (run,) = offline_runs(tmp_path)
+    (run,) = written(tmp_path)
     assert (len(run.history), run.exit_code) == (1, 1)
 
 
@@ -66,7 +72,7 @@ def test_a_run_that_is_gone_on_with_keeps_its_id(tmp_path: Path) -> None:
     second = WandB().open(100, first.run_id)
     second.record(replace(RECORD, report=report(2)))
     second.close()
-    assert [run.run_id for run in offline_runs(tmp_path)] == [first.run_id, first.run_id]
+    assert [run.run_id for run in written(tmp_path)] == [first.run_id, first.run_id]
 
 
 @pytest.mark.slow
