@@ -36,6 +36,7 @@ test: $(VENV)/dev.stamp  ## every check but the slow tests; this is what CI runs
 	$(BIN)/python -m pytest -m "not slow" --numprocesses=2 --dist=loadgroup
 
 slow: $(VENV)/dev.stamp  ## the tests that train to a result or wait for timeouts
+	$(INSTALL) -e '.[dev,video]'
 	$(BIN)/python -m pytest -m slow
 
 lint: $(VENV)/dev.stamp  ## formatting, lint rules, and which layer may import which

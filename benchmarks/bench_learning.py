@@ -31,7 +31,7 @@ from benchmarks.learning_cases import CASES, SEEDS, Case
 from pipeflow.algorithms.catalogue import entry_of
 from pipeflow.cli.goal import EPISODES, Goal
 from pipeflow.cli.learners import Learners
-from pipeflow.cli.recording import Recorder
+from pipeflow.tracking.records import Recorder
 
 POINTS = 150  # of a curve
 RESULTS = Path(__file__).parent / "results" / "learning.json"

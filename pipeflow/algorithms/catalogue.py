@@ -53,12 +53,14 @@ class Algorithm(Generic[C]):
     """An algorithm that has been imported.
 
     configuration: its class; made without arguments it has the defaults. plan: builds the plan, and starts
-    nothing. play: what the weights of a run are worth.
+    nothing. play: what the weights of a run are worth. plays_alone: whether that makes only the environments of
+    its episodes, so that they can be filmed.
     """
 
     configuration: type[C]
     plan: Callable[[C], Stream[Report]]
     play: Player[C]
+    plays_alone: bool = True
 
 
 @dataclass(frozen=True)
@@ -155,7 +157,7 @@ def _apex() -> Algorithm[Any]:
 def _maml() -> Algorithm[Any]:
     from pipeflow.algorithms import maml
 
-    return Algorithm(maml.MAMLConfig, maml.maml, maml.play)
+    return Algorithm(maml.MAMLConfig, maml.maml, maml.play, plays_alone=False)
 
 
 def _two_trainers() -> Algorithm[Any]:

@@ -33,9 +33,12 @@ def explain(error: Exception) -> Explanation:
     # Imported when something is wrong: gymnasium takes longer than a command needs to start.
     from pipeflow.algorithms.catalogue import UnknownAlgorithm
     from pipeflow.rl.single_environments import BadEnvironment, UnknownEnvironment
+    from pipeflow.tracking.errors import TrackingError
 
     match error:
-        case UsageError() | EngineError() | CheckpointError() | UnknownAlgorithm() | UnknownEnvironment():
+        case UsageError() | EngineError() | CheckpointError() | TrackingError():
+            return Explanation(one_line(error), "", USAGE)
+        case UnknownAlgorithm() | UnknownEnvironment():
             return Explanation(one_line(error), "", USAGE)
         case BadEnvironment():
             return Explanation(_environment_line(error), "", FAILURE)

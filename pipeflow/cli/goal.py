@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from pipeflow.cli.recording import Record
 from pipeflow.rl.batches import Weights
 from pipeflow.rl.episodes import EpisodeStats
 from pipeflow.rl.seeding import derive_seed
 from pipeflow.state.values import Json
+from pipeflow.tracking.records import Record
 
 EPISODES = 20
 

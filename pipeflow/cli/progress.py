@@ -24,7 +24,7 @@ from rich.progress import (
 )
 from rich.table import Table
 
-from pipeflow.cli.recording import RECENT_EPISODES, Record, Sink
+from pipeflow.tracking.records import RECENT_EPISODES, Record, Sink
 
 
 def display(steps: int, quiet: bool) -> Sink:
@@ -50,7 +50,7 @@ class Silence:
     def record(self, record: Record, /) -> None:
         """Nothing."""
 
-    def close(self) -> None:
+    def close(self, error: BaseException | None = None, /) -> None:
         """Nothing."""
 
 
@@ -72,7 +72,7 @@ class LineDisplay:
         ]
         say("  ".join(parts))
 
-    def close(self) -> None:
+    def close(self, error: BaseException | None = None, /) -> None:
         """Nothing: what was printed stays."""
 
 
@@ -108,7 +108,7 @@ class LiveDisplay:
             table.add_row(*cells[start : start + 8])
         self._live.update(Group(self._bar, table))
 
-    def close(self) -> None:
+    def close(self, error: BaseException | None = None, /) -> None:
         """Leave the last state on the screen."""
         with _unless_gone():
             self._live.stop()

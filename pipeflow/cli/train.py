@@ -8,16 +8,18 @@ learner is asked for its state, the checkpoint is on the disk, and only then do 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from types import TracebackType
 from typing import Literal, TypeAlias, TypeVar
 
 from pipeflow.algorithms.catalogue import Configuration, entry_of
 from pipeflow.cli import configuration
 from pipeflow.cli.errors import UsageError, one_line
+from pipeflow.cli.filming import camera_for
 from pipeflow.cli.flags import parse_with_configuration
 from pipeflow.cli.goal import EPISODES, Goal
 from pipeflow.cli.graph import drawing
@@ -31,19 +33,14 @@ from pipeflow.cli.recording import (
     CONFIG,
     PICTURE,
     PROFILE,
-    PROGRESS,
-    RECENT_EPISODES,
     TEXT,
-    CsvSink,
-    Record,
-    Recorder,
-    Sink,
-    TensorBoardSink,
+    VIDEOS,
     make_run_folder,
     run_folder,
     write_json,
 )
 from pipeflow.cli.resumption import Resumption, check_newest, resumption_of
+from pipeflow.cli.tracking import Service, run_ids_of, trackers_of
 from pipeflow.cli.versions import versions
 from pipeflow.dsl import CheckpointError, RunError, Stream
 from pipeflow.lowering.checkpoint import Checkpoint
@@ -52,6 +49,10 @@ from pipeflow.lowering.run import EngineName, Run
 from pipeflow.rl.batches import Report
 from pipeflow.state.folders import checkpoints_in, extend_series
 from pipeflow.state.values import Json
+from pipeflow.tracking.csv_table import CSV, PROGRESS
+from pipeflow.tracking.records import RECENT_EPISODES, Record, Recorder, Sink, TrackedRun, Tracker
+from pipeflow.tracking.tensorboard import TensorBoard
+from pipeflow.tracking.video import Camera
 
 C = TypeVar("C", bound=Configuration)
 
@@ -68,6 +69,8 @@ class TrainOptions:
     """Where the plan runs: in this process, or on Ray actors."""
     address: str | None = None
     """The Ray cluster to join, host:port or ray://host:port; None starts Ray on this machine."""
+    metrics: bool = False
+    """Publish every node's figures as Ray's own metrics, which Ray exports to Prometheus."""
     logdir: Path | None = None
     """Folder of the run, which must not exist or be empty; None makes one in runs/."""
     resume: Path | None = None
@@ -77,6 +80,14 @@ class TrainOptions:
     """Minutes between checkpoints; there is one at the end as well, and when a signal stops the run."""
     keep_checkpoints: int = 3
     """How many of the newest checkpoints are kept."""
+    track: tuple[Service, ...] = ()
+    """Services that are told of every update as well: wandb, mlflow, or both."""
+    track_project: str | None = None
+    """W&B's project and MLflow's experiment; None takes what their own environment variables say."""
+    track_name: str | None = None
+    """What these call the run; None takes WANDB_NAME, or else the name of its folder."""
+    video: bool = False
+    """Film a greedy episode at every evaluation and at the end, into the run's folder."""
     quiet: bool = False
     """Print only the result."""
     profile: bool = False
@@ -92,6 +103,10 @@ class TrainOptions:
         if self.address is not None and self.engine != "ray":
             raise ValueError(
                 f"--address is of the Ray engine, and the engine is {self.engine}; add --engine ray"
+            )
+        if self.metrics and self.engine != "ray":
+            raise ValueError(
+                f"--metrics is of the Ray engine, and the engine is {self.engine}; add --engine ray"
             )
 
 
@@ -130,14 +145,19 @@ def train(name: str | None, words: Sequence[str]) -> int:
     goal = None
     if options.until_return is not None:
         goal = Goal(options.until_return, partial(algorithm.play, config), config.seed)
+    camera = camera_for(algorithm, config, config.seed) if options.video else None
     folder = _folder(options, resumption, name, config.env.name)
+    kept = configuration.to_json(config)
+    trackers = trackers_of(
+        options.track, options.track_project, options.track_name, folder, {"algorithm": name, **kept}
+    )
     if not options.quiet:
         say(f"training {name} on {config.env.name}, engine {options.engine}, folder {folder}")
         if resumption is not None:
             say(_resumed(resumption))
     with Interrupts() as interrupts:
         training = _Training(
-            plan, options, folder, name, configuration.to_json(config), interrupts, goal, resumption,
+            plan, options, folder, name, kept, interrupts, goal, resumption, trackers, camera,
             profile if options.profile else None,
         )  # fmt: skip
         ending = training.run()
@@ -163,7 +183,11 @@ class _Ending:
 
 @dataclass
 class _Training:
-    """One run. last, saved_at: the latest record, and when the latest checkpoint was written."""
+    """One run.
+
+    tracked: the ids of the run at the services. last, saved_at: the latest record, and when the latest checkpoint
+    was written.
+    """
 
     plan: Stream[Report]
     options: TrainOptions
@@ -173,8 +197,11 @@ class _Training:
     interrupts: Interrupts
     goal: Goal | None
     resumption: Resumption | None = None
+    trackers: Mapping[Service, Tracker] = field(default_factory=dict[Service, Tracker])
+    camera: Camera | None = None
     profile: Profile | None = None
     recorder: Recorder = field(default_factory=Recorder)
+    tracked: dict[str, str] = field(default_factory=dict[str, str])
     last: Record | None = None
     saved_at: float = field(default_factory=time.monotonic)
 
@@ -191,9 +218,11 @@ class _Training:
                 learners.weights(run)
                 # Ray has taken them over when it started.
                 self.interrupts.install()
-                self._describe()
                 with ExitStack() as stack:
-                    sinks = self._sinks(stack)
+                    # What a service refuses leaves no folder behind either.
+                    sinks = self._tracked(stack)
+                    self._describe()
+                    sinks = [*sinks, *self._sinks(stack)]
                     if self.profile is not None:
                         self.profile.started(run.stats())
                     how = self._loop(run, learners, sinks)
@@ -234,16 +263,41 @@ class _Training:
         options = self.options
         resume = None if options.resume is None else str(options.resume)
         run: dict[str, Json] = {**asdict(options), "logdir": str(self.folder), "resume": resume}
+        run["track"] = list(options.track)
         return {"algorithm": self.algorithm, "config": self.config, "run": run, "versions": versions()}
 
+    def _tracked(self, stack: ExitStack) -> list[Sink]:
+        """The services that are told of every update; the stack closes them."""
+        run_ids = {} if self.resumption is None else run_ids_of(self.resumption, self.folder)
+        sinks: list[Sink] = []
+        for service, tracker in self.trackers.items():
+            sink = self._opened(stack, tracker, run_ids.get(service))
+            if isinstance(sink, TrackedRun):
+                self.tracked[service] = sink.run_id
+            sinks.append(sink)
+        return sinks
+
     def _sinks(self, stack: ExitStack) -> list[Sink]:
-        """Whoever is told of every update; the stack closes them."""
-        before = 0 if self.resumption is None else self.resumption.steps
-        return [
-            stack.enter_context(closing(CsvSink(self.folder / PROGRESS, before))),
-            stack.enter_context(closing(TensorBoardSink(self.folder, before))),
-            stack.enter_context(closing(display(self.options.steps, self.options.quiet))),
-        ]
+        """The files and the display that are told of every update; the stack closes them."""
+        shown = display(self.options.steps, self.options.quiet)
+        stack.callback(shown.close)
+        return [self._opened(stack, CSV(self.folder)), self._opened(stack, TensorBoard(self.folder)), shown]
+
+    def _opened(self, stack: ExitStack, tracker: Tracker, run_id: str | None = None) -> Sink:
+        sink = tracker.open(self._steps_before, run_id)
+
+        def close(
+            kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        ) -> None:
+            sink.close(error)
+
+        stack.push(close)
+        return sink
+
+    @property
+    def _steps_before(self) -> int:
+        """Of the run that is gone on with, up to its checkpoint."""
+        return 0 if self.resumption is None else self.resumption.steps
 
     def _loop(self, run: Run[Report], learners: Learners, sinks: Sequence[Sink]) -> _How:
         while self.interrupts.received is None:
@@ -256,6 +310,10 @@ class _Training:
             if self.goal is not None and self.goal.is_due(record, finished):
                 record = self._evaluated(record, self.goal, run, learners)
             self.last = record
+            filmed = record.evaluation is not None or (finished and self.interrupts.received is None)
+            if filmed and self.camera is not None:
+                with self._during("evaluation", run):
+                    self._film(self.camera, run, learners)
             with self._during("recording", run):
                 for sink in sinks:
                     sink.record(record)
@@ -281,15 +339,22 @@ class _Training:
         """Count the time inside, where that is wanted."""
         return nullcontext() if self.profile is None else self.profile.during(phase, run.stats)
 
+    def _film(self, camera: Camera, run: Run[Report], learners: Learners) -> None:
+        """A video with the weights of the latest record; none where a signal cuts it short."""
+        assert self.last is not None
+        weights, steps = learners.weights(run), self.last.report.lifetime_steps
+        with suppress(KeyboardInterrupt), self.interrupts.at_once():
+            camera.film(weights, self.folder / VIDEOS, f"{steps:012}", steps)
+
     def _save(self, run: Run[Report]) -> None:
         with self._during("checkpoints", run):
             self._write_checkpoint(run)
 
     def _write_checkpoint(self, run: Run[Report]) -> None:
-        before = 0 if self.resumption is None else self.resumption.steps
-        steps = before if self.last is None else self.last.report.lifetime_steps
+        steps = self._steps_before if self.last is None else self.last.report.lifetime_steps
         goal = None if self.goal is None else self.goal.state()
-        checkpoint = run.checkpoint(**self._about(), steps=steps, curves=self.recorder.state(), goal=goal)
+        curves, tracked = self.recorder.state(), {**self.tracked}
+        checkpoint = run.checkpoint(**self._about(), steps=steps, curves=curves, goal=goal, tracked=tracked)
         with self.interrupts.held():
             series, keep = self.folder / CHECKPOINTS, self.options.keep_checkpoints
             extend_series(series, steps, checkpoint.about, checkpoint.state, keep)
@@ -298,7 +363,10 @@ class _Training:
 
 def _defaults(resumption: Resumption, kind: type[C]) -> tuple[TrainOptions, C]:
     """The flags of the run that is gone on with."""
-    kept = ("steps", "until_return", "engine", "address", "checkpoint_minutes", "keep_checkpoints")
+    kept = (
+        "steps", "until_return", "engine", "address", "checkpoint_minutes", "keep_checkpoints", "metrics",
+        "track", "track_project", "track_name", "video",
+    )  # fmt: skip
     try:
         options = configuration.from_json(
             TrainOptions, {name: resumption.run[name] for name in kept if name in resumption.run}
@@ -337,7 +405,7 @@ def _engine(options: TrainOptions) -> EngineName | Engine:
         return "inline"
     from pipeflow.lowering.engines.ray import Ray
 
-    return Ray(options.address)
+    return Ray(options.address, metrics=options.metrics)
 
 
 def _result(ending: _Ending, goal: Goal | None, folder: Path) -> str:
@@ -369,6 +437,8 @@ def _result(ending: _Ending, goal: Goal | None, folder: Path) -> str:
         f"curves      {folder / PROGRESS}; tensorboard --logdir {folder}",
         f"picture     {folder / PICTURE}",
     ]
+    if (folder / VIDEOS).exists():
+        lines.append(f"videos      {folder / VIDEOS}")
     if ending.profile is not None:
         lines.append(f"profile     {folder / PROFILE}")
     return "\n".join(lines)

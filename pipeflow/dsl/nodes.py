@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, Never, Protocol
+from typing import Any, ClassVar, Literal, Never, Protocol, runtime_checkable
 
 from typing_extensions import override
 
@@ -56,6 +56,15 @@ class Gating(Protocol):
     # `Any`: a gate that does not read its items is handed None instead.
     def admit(self, item: Any, /) -> bool:
         """Whether the item goes on."""
+        ...
+
+
+@runtime_checkable
+class Closing(Protocol):
+    """The state of a gate that holds something open, such as a file, until the run is over."""
+
+    def close(self, error: BaseException | None, /) -> None:
+        """Give it back. error: what ended the run early, None where nothing did."""
         ...
 
 

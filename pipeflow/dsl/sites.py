@@ -17,7 +17,7 @@ from typing_extensions import override
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # A stage made by these packages belongs to the line that called them.
-_INTERNAL = tuple(os.path.join(_PACKAGE, part) + os.sep for part in ("dsl", "rl", "lowering"))
+_INTERNAL = tuple(os.path.join(_PACKAGE, part) + os.sep for part in ("dsl", "rl", "lowering", "tracking"))
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,13 @@ proves of a plan is proved of the code that runs on Ray.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pipeflow.dsl.nodes import Group
 from pipeflow.lowering.program import Answer, Failure, Reply
+
+if TYPE_CHECKING:
+    from pipeflow.lowering.stats import RunStats
 
 
 class Actor(Protocol):
@@ -150,6 +153,15 @@ class Engine(Protocol):
     def now(self) -> float:
         """The engine's clock, in seconds."""
         ...
+
+    @property
+    def publishes(self) -> bool:
+        """Whether the figures of the run are to be published while it goes on."""
+        return False
+
+    def publish(self, stats: RunStats) -> None:
+        """Publish the figures of the run; called about once a second at most."""
+        return  # without it checkers take the method for an abstract one
 
 
 def overdue(limit: float) -> Failure:

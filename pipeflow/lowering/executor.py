@@ -11,6 +11,7 @@ import math
 from bdb import BdbQuit
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from typing import Any, NamedTuple, NoReturn
 
 from pipeflow.dsl.errors import DeadlockError, EngineError, StageError
@@ -20,7 +21,7 @@ from pipeflow.dsl.sites import call_site
 from pipeflow.dsl.trees import walk
 from pipeflow.lowering.actors import Installed, RunningActors
 from pipeflow.lowering.broadcasts import Broadcasts
-from pipeflow.lowering.cursors import BufferCursor, Cursor, cursor_of
+from pipeflow.lowering.cursors import BufferCursor, Cursor, GateCursor, cursor_of
 from pipeflow.lowering.engine import Actor, Call, Engine
 from pipeflow.lowering.fusion import places_of
 from pipeflow.lowering.host import Host
@@ -34,6 +35,7 @@ from pipeflow.semantics.events import Closed, Purpose, Stopped
 # A filter that rejects everything never waits: after so many answers without an item the executor looks what else
 # has finished.
 _PASSES_UNHEARD = 64
+_PUBLISH_SECONDS = 1.0
 
 
 class Outstanding(NamedTuple):
@@ -80,6 +82,10 @@ class Executor:
         self.lost = 0
         self.outstanding: dict[Call, Outstanding] = {}
         self.finished = 0
+        # When the figures are due, where they are published.
+        self._publish_at = -math.inf if engine.publishes else math.inf
+        # What ends the run early.
+        self.error: BaseException | None = None
         self._opened = False
         # Of a run that has ended: how long its queues were.
         self._queues: dict[int, int] = {}
@@ -104,6 +110,8 @@ class Executor:
         passes = 0
         self.stopwatch.ask()
         while True:
+            if self._publish_at < math.inf:
+                self._publish()
             self._alarm = self._needed = math.inf
             found = self._cursor.poll()
             if isinstance(found, Item):
@@ -158,31 +166,21 @@ class Executor:
             self._wait()
 
     def stop(self) -> None:
-        """End all actors of the run and give back what the engine took.
+        """End all actors of the run, and give back what the engine took and what is held open on the driver.
 
         Raises:
-            StageError: an actor's ``close`` raised. All the others were closed all the same.
+            StageError: the ``close`` of an actor or of a gate raised. All the others were closed all the same.
         """
         if not self._opened:
             return
         self._opened = False
         self.stopwatch.stop()
+        gates = [cursor for cursor in self.cursors.values() if isinstance(cursor, GateCursor)]
         self._release()
-        groups = self.running.stop()
-        try:
-            closings = self.engine.stop(list(groups))
-        finally:
-            self.engine.close()
-            if self.recorder is not None:
-                for actor in groups:
-                    self.recorder.record(Stopped(actor.name))
-                self.recorder.record(Closed())
-        for call in closings:
-            reply = call.reply
-            if reply is not None and reply.status is Status.FAILED and reply.failure is not None:
-                group, failure = groups[call.actor], reply.failure
-                closing = Node(name=f"{group.name}.close", site=group.site)
-                self.fail(closing, failure.item, failure.cause, call.actor.name, failure.trace)
+        with ExitStack() as stack:
+            for gate in gates:
+                stack.callback(gate.close, self.error)
+            self._stop_actors()
 
     def _release(self) -> None:
         """Let go of the items of a run that ends: whoever keeps the run for its figures does not keep them."""
@@ -293,6 +291,31 @@ class Executor:
     ) -> NoReturn:
         """End the run with an error of user code."""
         raise StageError(node.name, str(node.site), actor, item, error, trace) from error
+
+    def _publish(self, *, last: bool = False) -> None:
+        now = self.engine.now()
+        if last or now >= self._publish_at:
+            self._publish_at = now + _PUBLISH_SECONDS
+            self.engine.publish(self.stats())
+
+    def _stop_actors(self) -> None:
+        if self._publish_at < math.inf:
+            self._publish(last=True)
+        groups = self.running.stop()
+        try:
+            closings = self.engine.stop(list(groups))
+        finally:
+            self.engine.close()
+            if self.recorder is not None:
+                for actor in groups:
+                    self.recorder.record(Stopped(actor.name))
+                self.recorder.record(Closed())
+        for call in closings:
+            reply = call.reply
+            if reply is not None and reply.status is Status.FAILED and reply.failure is not None:
+                group, failure = groups[call.actor], reply.failure
+                closing = Node(name=f"{group.name}.close", site=group.site)
+                self.fail(closing, failure.item, failure.cause, call.actor.name, failure.trace)
 
     # Waiting
 

@@ -196,6 +196,7 @@ class Run(Generic[T_co]):
         """Close; the actors go before anybody hears of the error, and it is not hidden by another."""
         if self._trace is not None:
             self._trace.events.append(Raised(type(error).__name__, str(error)))
+        self._executor.error = error
         try:
             self.close()
         except StageError as second:

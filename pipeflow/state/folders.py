@@ -2,9 +2,9 @@
 
 Apart from what is saved, which knows nothing of files. A checkpoint is a folder of two files:
 `state.safetensors` has the arrays (weights, optimiser, normalisation statistics), `checkpoint.json` the numbers,
-what is to be known about them, the digest of the other file, and that of all this. The folder is written under a temporary name
-and renamed when all of it is on the disk, so one that has its name is complete, whatever kills the process. A
-series of them in one folder keeps the newest few.
+what is to be known about them, the digest of the other file, and that of all this. The folder is written under a
+temporary name and renamed when all of it is on the disk, so one that has its name is complete, whatever kills
+the process. A series of them in one folder keeps the newest few.
 """
 
 from __future__ import annotations

@@ -14,7 +14,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeflow.state.classes import attributes_of, class_of, derived, is_named_tuple, made, needed_by, set_attributes
+from pipeflow.state.classes import (
+    attributes_of,
+    class_of,
+    derived,
+    is_named_tuple,
+    made,
+    needed_by,
+    set_attributes,
+)
 from pipeflow.state.tensors import tensor_of
 from pipeflow.state.values import StateValue
 from pipeflow.state.writing import CONSTANTS, TEXT

@@ -42,6 +42,15 @@ def run_python(words: Sequence[str]) -> subprocess.CompletedProcess[str]:
     )
 
 
+def run_command(*words: str, **environment: str) -> str:
+    """What the command prints, run with these variables in a process of its own, which ends what it started."""
+    done = subprocess.run(
+        [*COMMAND, *words], check=False, capture_output=True, text=True, env=ENVIRONMENT | environment
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 def rows_of(run: Path) -> list[dict[str, str]]:
     """The rows of a run's progress.csv."""
     with (run / "progress.csv").open(newline="") as stream:

@@ -57,6 +57,7 @@ CANNOT_BE_DONE = {
     ),
     "unknown engine": ([*TRAIN, "--engine", "spark"], "'spark' for argument '--engine'. Expected one of"),
     "address without Ray": ([*TRAIN, "--address", "auto"], "--address is of the Ray engine"),
+    "metrics without Ray": ([*TRAIN, "--metrics"], "--metrics is of the Ray engine"),
     "run that exists": ([*TRAIN, "--logdir", "."], ". is taken, and a run is never overwritten"),
     "run in a file": ([*TRAIN, "--logdir", "occupied/run"], "the run's folder occupied/run: Not a directory"),
     "graph of nothing": (["graph", "xyz"], "there is no algorithm 'xyz'; the algorithms are: a2c"),

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from pipeflow.cli.goal import EPISODES, Goal
-from pipeflow.cli.recording import Record
 from pipeflow.rl.batches import Report, Weights
 from pipeflow.rl.environments import EnvSpec
 from pipeflow.rl.episodes import EpisodeStats
 from pipeflow.rl.evaluation import evaluate
 from pipeflow.rl.policies import PolicySpec
+from pipeflow.tracking.records import Record
 
 ENV = EnvSpec("CartPole-v1")
 POLICY = PolicySpec.for_env(ENV, hidden=(8,))

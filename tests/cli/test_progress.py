@@ -13,9 +13,9 @@ import pytest
 from rich.console import Console
 
 from pipeflow.cli.progress import LineDisplay, LiveDisplay, Silence, display, figures, say
-from pipeflow.cli.recording import Record
 from pipeflow.rl.batches import Report
 from pipeflow.rl.episodes import EpisodeStats
+from pipeflow.tracking.records import Record
 
 EPISODES = EpisodeStats(np.array([1.0, 4.0]), np.array([5, 5]))
 REPORT = Report(2, 100, 2_500, EPISODES, {"policy_loss": -0.01234567, "entropy": 0.69, "grad_norm": 3.0})

@@ -8,7 +8,7 @@ from itertools import islice
 import pytest
 
 from pipeflow.algorithms.catalogue import CATALOGUE
-from pipeflow.cli.recording import Recorder
+from pipeflow.tracking.records import Recorder
 from tests.algorithms.small import small_plan
 from tests.reliability.gauges import Gauge
 

@@ -15,10 +15,10 @@ from pipeflow.lowering.cursors.driver import (
     ApplyCursor,
     BatchCursor,
     ExpandCursor,
-    GateCursor,
     ItemsCursor,
     MaxLagCursor,
 )
+from pipeflow.lowering.cursors.driver import GateCursor as GateCursor
 from pipeflow.lowering.cursors.gathers import AsyncGatherCursor, SyncGatherCursor
 from pipeflow.lowering.cursors.joining import (
     AsyncUnionCursor,

@@ -171,6 +171,11 @@ class GateCursor(OneInputCursor):
         self._dropped = Signal.REJECTED if node.passes_turn else Signal.PASS
         self._closed = False
 
+    def close(self, error: BaseException | None) -> None:
+        """The run is over: give back what the gate holds open. error: what ended the run early, if anything."""
+        if isinstance(self._gate, nodes.Closing):
+            self._called(self._gate.close, error)
+
     @override
     def _poll(self) -> Item | Signal:
         if self._closed or self._gate.closed:

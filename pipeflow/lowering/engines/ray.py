@@ -1,7 +1,8 @@
 """The Ray engine: a host is a Ray actor, an item an object in Ray's store, on this machine or on a cluster.
 
-With `ray_connection` the only module that imports Ray. An item that the driver reads comes with the reply, as one
-object. Every other is an object of its own, which stays where it was made until somebody who needs it fetches it.
+With `ray_connection` and `ray_metrics` the only module that imports Ray. An item that the driver reads comes with
+the reply, as one object. Every other is an object of its own, which stays where it was made until somebody who
+needs it fetches it.
 """
 
 from __future__ import annotations
@@ -23,10 +24,12 @@ from pipeflow.dsl.errors import EngineError
 from pipeflow.dsl.nodes import Group
 from pipeflow.lowering.engine import Actor, Call, Engine, Handle, overdue
 from pipeflow.lowering.engines.ray_connection import Connection, RuntimeEnvironment, checked, first_line
+from pipeflow.lowering.engines.ray_metrics import Metrics
 from pipeflow.lowering.engines.resources import not_up, refuse_impossible, reserved_by
 from pipeflow.lowering.engines.watch import Watch
 from pipeflow.lowering.host import Host
 from pipeflow.lowering.program import Answer, Failure, Reply, Status, Tally
+from pipeflow.lowering.stats import RunStats
 
 # Calls that take less than this cost more to make than to run.
 _SMALL_SECONDS = 0.0002
@@ -53,6 +56,7 @@ class Ray(Engine):
             was started here does not grow: what it cannot have is refused at once.
         runtime_env: what the workers need that their nodes lack, as Ray's runtime environment: ``working_dir`` or
             ``py_modules``, which are sent to them, ``env_vars``, ``pip``. None where everything is installed.
+        metrics: publish every node's figures as Ray's own metrics, which Ray exports to Prometheus.
 
     Raises:
         ValueError: `runtime_env` is none.
@@ -65,11 +69,15 @@ class Ray(Engine):
         *,
         start_limit: float = 120.0,
         runtime_env: RuntimeEnvironment | None = None,
+        metrics: bool = False,
     ) -> None:
         self._address = address
         self._num_cpus = num_cpus
         self._start_limit = start_limit
         self._runtime_env = None if runtime_env is None else checked(runtime_env)
+        self._publishes = metrics
+        # Made with the first figures: Ray's metrics are of a process that is connected.
+        self._metrics: Metrics | None = None
         self._watch: Watch[ray.ObjectRef[Any]] = Watch(_finished, time.perf_counter)
         # What the actors of the run reserve, by their names.
         self._reserved: dict[str, Mapping[str, float]] = {}
@@ -274,6 +282,17 @@ class Ray(Engine):
     @override
     def now(self) -> float:
         return time.perf_counter()
+
+    @property
+    @override
+    def publishes(self) -> bool:
+        return self._publishes
+
+    @override
+    def publish(self, stats: RunStats) -> None:
+        if ray.is_initialized():
+            self._metrics = self._metrics or Metrics()
+            self._metrics.publish(stats)
 
     def _placement(self, group: Group) -> PlacementGroup:
         placement = self._placements.get(group)
