@@ -16,7 +16,7 @@ SHOWN = Counter(
 )
 # How plans are run, and what other modules of the same package put a face on.
 INTERNAL = (
-    r"lowering\.(?!run$|stats$|checkpoint$|engine$|engines\.(ray|sim|inline)$)|"
+    r"lowering\.(?!run$|stats$|bottleneck$|stepping$|checkpoint$|engine$|engines\.(ray|sim|inline)$)|"
     r"semantics\.(laws|reference)\.(?!law$)|"
     r"rl\.(acting|backpropagation|basic_spaces|environment_state|modules|mujoco_state|sum_tree|threads)$|"
     r"(state\.tensors|testing\.parts)$"
@@ -31,7 +31,7 @@ def test_every_name_of_the_dsl_is_shown_once() -> None:
 def test_every_public_module_is_shown_once() -> None:
     modules = {
         ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
-        for package in ("lowering", "semantics", "testing", "rl", "algorithms", "state")
+        for package in ("lowering", "semantics", "testing", "rl", "algorithms", "state", "tracking")
         for path in (PACKAGE / package).rglob("[!_]*.py")
     }
     public = {module for module in modules if not re.match(INTERNAL, module)}
