@@ -61,14 +61,18 @@ def commands() -> list[str]:
 @pytest.mark.ray
 def test_every_command_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str], ray_runtime: None) -> None:
     named = [command.split()[1] for command in commands()]
-    assert named == ["train", "train", "eval", "graph", "list", "simulate"]
+    assert named == ["train", "train", "train", "eval", "graph", "check", "list", "simulate"]
     for index, command in enumerate(commands()):
         words = command.replace("runs/...", str(tmp_path / "0")).split()[1:]
-        if (
-            words[0] == "train"
-        ):  # with a budget of one update, which cannot reach the return that is asked for
+        if "--resume" in words:
+            words[-1] = "4000"
+        elif words[0] == "train":
+            # With a budget of one update, which cannot reach the return that is asked for.
             words += ["--steps", "2000", "--logdir", str(tmp_path / str(index))]
-        assert main(words) == (1 if "--until-return" in words else 0), capsys.readouterr().err
+        elif words[0] == "check":
+            words.append("--no-types")  # mypy reads the examples anyway
+        wants_return = "--until-return" in words or "--resume" in words  # of a run that wants it, too
+        assert main(words) == (1 if wants_return else 0), capsys.readouterr().err
 
 
 def test_every_make_target_that_is_named_exists() -> None:
