@@ -11,9 +11,9 @@ import pytest
 
 from pipeflow.cli import main
 from pipeflow.cli.profiling import Profile
-from pipeflow.cli.recording import Record, Recorder
 from pipeflow.lowering.stats import GroupStats, NodeStats, RunStats
 from pipeflow.rl.batches import Report
+from pipeflow.tracking.records import Record, Recorder
 from tests.cli.small import FLAGS
 
 TRAIN = ("train", "ppo", *FLAGS, "--steps", "300", "--logdir", "run", "--profile")
