@@ -12,7 +12,7 @@ export RAY_USAGE_STATS_ENABLED := 0
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test slow lint types mypy pyright docs format bench clean
+.PHONY: help venv demo test slow lint types mypy pyright docs format bench clean pytest-with-ray pytest-without-ray
 
 help:  ## show this list
 	@grep -E '^[a-z]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 10
@@ -33,7 +33,13 @@ demo: $(VENV)/core.stamp  ## train PPO on CartPole in this process until it is s
 
 test: $(VENV)/dev.stamp  ## every check but the slow tests; this is what CI runs
 	$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint types docs
-	$(BIN)/python -m pytest -m "not slow" --numprocesses=2 --dist=loadgroup
+	$(MAKE) --no-print-directory --jobs=2 --output-sync=target pytest-with-ray pytest-without-ray
+
+pytest-with-ray: $(VENV)/dev.stamp
+	$(BIN)/python -m pytest -m "not slow and ray"
+
+pytest-without-ray: $(VENV)/dev.stamp
+	$(BIN)/python -m pytest -m "not slow and not ray"
 
 slow: $(VENV)/dev.stamp  ## the tests that train to a result or wait for timeouts
 	$(INSTALL) -e '.[dev,video]'

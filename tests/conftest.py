@@ -20,17 +20,6 @@ EngineName: TypeAlias = Literal["inline", "ray"]
 _KEPT = "multiprocessing.resource_tracker"
 
 
-# First, so that pytest-xdist, which reads the groups, comes after it.
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With several processes, one of them has all tests with Ray; a file's other tests stay together."""
-    if not config.pluginmanager.hasplugin("xdist"):
-        return
-    for item in items:
-        group = "ray" if item.get_closest_marker("ray") else str(item.path)
-        item.add_marker(pytest.mark.xdist_group(group))
-
-
 @pytest.fixture(scope="session", autouse=True)
 def no_process_is_left() -> Iterator[None]:
     """Law 21 for the session: every process that the tests started is gone when they are."""
