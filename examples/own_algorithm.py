@@ -13,6 +13,7 @@ from pipeflow import Stream, actors, gather_rounds, sync_weights, take
 from pipeflow.rl.batches import Advantages, Report
 from pipeflow.rl.environments import EnvSpec
 from pipeflow.rl.learners.learner import Learner
+from pipeflow.rl.losses import normalise_advantages, value_loss
 from pipeflow.rl.policies import PolicySpec
 from pipeflow.rl.returns import gae
 from pipeflow.rl.rollouts import RolloutWorker
@@ -23,12 +24,10 @@ class ReinforceLearner(Learner):
 
     def update(self, batch: Advantages) -> Report:
         self.begin_update()
-        log_probs, _, values = self.policy.evaluate(
-            torch.tensor(batch.observations), torch.tensor(batch.actions)
-        )
-        advantages = torch.tensor(batch.advantages)
-        gain = (log_probs * (advantages - advantages.mean()) / (advantages.std() + 1e-8)).mean()
-        error = (values - torch.tensor(batch.value_targets)).square().mean()
+        observations, actions = torch.tensor(batch.observations), torch.tensor(batch.actions)
+        log_probs, _, values = self.policy.evaluate(observations, actions)
+        gain = (log_probs * normalise_advantages(torch.tensor(batch.advantages))).mean()
+        error = value_loss(values, torch.tensor(batch.value_targets))
         self.descend(0.5 * error - gain)
         return self.report(batch, {"gain": gain.item()})
 
