@@ -16,7 +16,7 @@ PONG = EnvSpec("pipeflow.rl.envpool:EnvPool/Pong-v5", {"num_threads": 2, "repeat
 
 def main(steps: int, engine: str, device: str) -> None:
     config = IMPALAConfig(
-        env=PONG, workers=2, num_envs=16, fragment_length=20, shared_trunk=True, normalise_rewards=False,
+        env=PONG, workers=2, num_envs=8, fragment_length=32, shared_trunk=True, normalise_rewards=False,
         lr=6e-4, anneal_steps=steps, entropy_coef=0.01, max_grad_norm=40.0, device=device, seed=1,
     )  # fmt: skip
     plan = impala(config).until(lambda report: report.lifetime_steps >= steps)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 
-import torch
+from torch import tensor
 
 from pipeflow import Stream, actors, gather_rounds, sync_weights, take
 from pipeflow.rl.batches import Advantages, Report
@@ -24,11 +24,9 @@ class ReinforceLearner(Learner):
 
     def update(self, batch: Advantages) -> Report:
         self.begin_update()
-        observations, actions = torch.tensor(batch.observations), torch.tensor(batch.actions)
-        log_probs, _, values = self.policy.evaluate(observations, actions)
-        gain = (log_probs * normalise_advantages(torch.tensor(batch.advantages))).mean()
-        error = value_loss(values, torch.tensor(batch.value_targets))
-        self.descend(0.5 * error - gain)
+        log_probs, _, values = self.policy.evaluate(tensor(batch.observations), tensor(batch.actions))
+        gain = (log_probs * normalise_advantages(tensor(batch.advantages))).mean()
+        self.descend(0.5 * value_loss(values, tensor(batch.value_targets)) - gain)
         return self.report(batch, {"gain": gain.item()})
 
 

@@ -6,7 +6,6 @@ python examples/own_operator.py [steps] [scale]
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -22,26 +21,22 @@ from pipeflow.rl.rollouts import RolloutWorker
 
 
 class CountBonus:
-    """Adds scale / sqrt(visits) to each reward, by the cell of a grid that the step led to."""
+    """Adds scale / sqrt(visits) to each reward, by cells of the normalised state (Bellemare et al. 2016)."""
 
     def __init__(self, scale: float) -> None:
-        self._visits, self._scale = np.zeros((24, 24)), scale
+        self._visits, self._scale = np.zeros((24, 24), np.float32), scale
 
-    def push(self, item: Trajectories) -> Sequence[Trajectories]:
-        grid = np.clip(6 * item.next_observations() + 12, 0, 23).astype(
-            int
-        )  # normalised position and velocity
-        cells = grid[..., 0], grid[..., 1]
+    def push(self, item: Trajectories) -> list[Trajectories]:
+        cells = tuple(np.moveaxis(np.clip(6 * item.next_observations() + 12, 0, 23).astype(int), -1, 0))
         np.add.at(self._visits, cells, 1)
-        bonus = self._scale / np.sqrt(self._visits[cells])
-        return [replace(item, rewards=(item.rewards + bonus).astype(np.float32))]
+        return [replace(item, rewards=item.rewards + self._scale / np.sqrt(self._visits[cells]))]
 
-    def finish(self) -> Sequence[Trajectories]:
+    def finish(self) -> list[Trajectories]:
         return []
 
 
 def count_bonus(scale: float) -> Expand[Trajectories, Trajectories]:
-    """Each worker counts what it sees itself (Bellemare et al. 2016)."""
+    """The operator: before a gather, every worker counts for itself."""
     return expand(partial(CountBonus, scale)).named(f"count_bonus({scale})")
 
 
@@ -49,7 +44,7 @@ def main(steps: int, scale: float) -> None:
     env = EnvSpec("MountainCar-v0")
     policy = PolicySpec.for_env(env)
     workers = actors(RolloutWorker, 2, env, policy, normalise_observations=True, seed=1)
-    learner = actors(PPOLearner, 1, policy, lr=1e-3, epochs=8, entropy_coef=0.01, seed=1)
+    learner = actors(PPOLearner, 1, policy, lr=2e-3, epochs=8, entropy_coef=0.01, seed=1)
     plan = (
         workers.produce(RolloutWorker.sample) | count_bonus(scale) | gae() | gather_rounds()
         | Advantages.concatenate | learner.stage(PPOLearner.update) | sync_weights(learner, workers)

@@ -41,8 +41,8 @@ class PPOLoss:
     clip: of the probability ratio. value_clip: of the change of a value, None for none. value_coef,
     entropy_coef: weights. normalise: the advantages of a minibatch to mean 0 and standard deviation 1.
 
-    A subclass may add to the loss by overriding `__call__`, and to what is recorded by overriding `metrics` as well:
-    the names of what is in a record, those of METRICS first.
+    A subclass may add to the loss by overriding `__call__`, and to what is recorded by overriding `metrics`, the
+    names of what is in a record, as well; those of METRICS come first.
     """
 
     metrics: ClassVar[tuple[str, ...]] = METRICS
