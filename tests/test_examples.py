@@ -161,7 +161,7 @@ def test_atari_plays_games_to_their_end(example: Example, ray_runtime: None) -> 
 
 
 def test_mujoco_improves_with_observations_that_are_normalised(example: Example) -> None:
-    lines = example.run("train_mujoco", "8000")
+    lines = example.run("train_mujoco", "10000")
     returns = numbers(lines, "mean return")
     assert returns[-1] >= 1.3 * returns[0], returns
     assert numbers(lines, "greedy:")[0] >= 1.5 * returns[0]
