@@ -51,9 +51,8 @@ class Corridor(gymnasium.Env[Observation, np.int64]):
 def main(updates: int) -> None:
     config = PPOConfig(env=EnvSpec(Corridor, {"length": 8}), workers=2, seed=1)
     for report in (ppo(config) | take(updates)).run():
-        print(
-            f"mean return {report.episodes.mean_return:6.2f}, mean length {report.episodes.mean_length:5.1f}"
-        )
+        played = report.episodes
+        print(f"mean return {played.mean_return:6.2f}, mean length {played.mean_length:5.1f}")
 
 
 if __name__ == "__main__":

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import sys
 
-import torch
+from torch import tensor
 
 from pipeflow import Stream, actors, gather_rounds, sync_weights, take
 from pipeflow.rl.batches import Advantages, Report
 from pipeflow.rl.environments import EnvSpec
 from pipeflow.rl.learners.learner import Learner
+from pipeflow.rl.losses import normalise_advantages, value_loss
 from pipeflow.rl.policies import PolicySpec
 from pipeflow.rl.returns import gae
 from pipeflow.rl.rollouts import RolloutWorker
@@ -23,13 +24,9 @@ class ReinforceLearner(Learner):
 
     def update(self, batch: Advantages) -> Report:
         self.begin_update()
-        log_probs, _, values = self.policy.evaluate(
-            torch.tensor(batch.observations), torch.tensor(batch.actions)
-        )
-        advantages = torch.tensor(batch.advantages)
-        gain = (log_probs * (advantages - advantages.mean()) / (advantages.std() + 1e-8)).mean()
-        error = (values - torch.tensor(batch.value_targets)).square().mean()
-        self.descend(0.5 * error - gain)
+        log_probs, _, values = self.policy.evaluate(tensor(batch.observations), tensor(batch.actions))
+        gain = (log_probs * normalise_advantages(tensor(batch.advantages))).mean()
+        self.descend(0.5 * value_loss(values, tensor(batch.value_targets)) - gain)
         return self.report(batch, {"gain": gain.item()})
 
 

@@ -70,6 +70,10 @@ class EnvSpec:
         Makes an environment and closes it.
         Raises UnknownEnvironment for an id that is not registered.
         """
+        vector = self._own_vector(1) if self._is_vector_only() else None
+        if vector is not None:
+            vector.close()
+            return vector.single_observation_space, vector.single_action_space
         env = self._single()
         env.close()
         return env.observation_space, env.action_space
@@ -103,6 +107,9 @@ class EnvSpec:
 
     def _checked(self, index: int) -> CheckedEnvironment:
         return CheckedEnvironment(self._single(), f"{self.name}, sub-environment {index}")
+
+    def _is_vector_only(self) -> bool:
+        return isinstance(self.env, str) and registration(self.env).entry_point is None
 
     def _own_vector(self, num_envs: int) -> VectorEnv[Any, Any, Any] | None:
         if not isinstance(self.env, str) or self.frame_stack > 1:

@@ -7,9 +7,12 @@ training's counters know nothing of these steps.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
+from pipeflow.dsl import NotReady
 from pipeflow.rl.batches import ObservationArray, Weights
 from pipeflow.rl.environments import EnvSpec
 from pipeflow.rl.episodes import EpisodeStats
@@ -18,6 +21,43 @@ from pipeflow.rl.seeding import derive_seed
 from pipeflow.rl.threads import torch_threads
 
 _MOST_ENVIRONMENTS = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """The episodes that a version of the weights played greedily."""
+
+    version: int
+    episodes: EpisodeStats
+
+
+class Evaluator:
+    """An actor that evaluates beside the training: it plays once with whatever weights it was sent last.
+
+    env, policy, episodes, seed: as in `evaluate`; all weights play the same episodes.
+    """
+
+    def __init__(self, env: EnvSpec, policy: PolicyDescription, *, episodes: int = 10, seed: int = 0) -> None:
+        self._env = env
+        self._policy = policy
+        self._episodes = episodes
+        self._seed = seed
+        self._weights: Weights | None = None
+
+    def set_weights(self, weights: Weights, /) -> None:
+        """Play with these next; weights that came before and were not played with are forgotten."""
+        self._weights = weights
+
+    def evaluate(self) -> Evaluation | NotReady:
+        """Play with the weights that came last; not ready until others have come.
+
+        Raises ValueError if no episode is asked for.
+        """
+        weights, self._weights = self._weights, None
+        if weights is None:
+            return NotReady()
+        episodes = evaluate(self._env, self._policy, weights, self._episodes, self._seed)
+        return Evaluation(weights.version, episodes)
 
 
 @torch_threads(1)

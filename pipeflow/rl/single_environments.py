@@ -60,10 +60,15 @@ def make_environment(
 ) -> gymnasium.Env[Any, Any]:
     """A new environment of a registered id, or of a class or factory called with `kwargs`.
 
-    Raises UnknownEnvironment for an id that is not registered, BadEnvironment if the factory made something
-    else.
+    Raises UnknownEnvironment for an id that is not registered, BadEnvironment if it is registered for vectors
+    alone, or if the factory made something else.
     """
     if isinstance(env, str):
+        if registration(env).entry_point is None:
+            raise BadEnvironment(
+                f"{env} exists only as a vector of environments, which stacks no frames and takes no keywords but "
+                "its own; leave frame_stack and other keywords out"
+            )
         # The checker's warnings would repeat what CheckedEnvironment raises.
         keywords: dict[str, Any] = {"disable_env_checker": True, **kwargs}
         return gymnasium.make(registration(env), **keywords)

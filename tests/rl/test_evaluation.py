@@ -12,12 +12,14 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from typing_extensions import override
 
+from pipeflow.dsl import NotReady
 from pipeflow.rl.batches import Weights
 from pipeflow.rl.environments import EnvSpec
-from pipeflow.rl.evaluation import evaluate
+from pipeflow.rl.evaluation import Evaluation, Evaluator, evaluate
 from pipeflow.rl.learners.ppo import PPOLearner
 from pipeflow.rl.policies import PolicySpec
 from pipeflow.rl.running_moments import Moments
+from pipeflow.state.objects import load_object_state, object_state
 from tests.cases import Case
 from tests.rl.selected_cases import selected
 
@@ -119,3 +121,31 @@ def test_no_episode_is_refused() -> None:
     weights = PPOLearner(CARTPOLE_POLICY).weights()
     with pytest.raises(ValueError, match="at least 1 episode, got 0"):
         evaluate(CARTPOLE, CARTPOLE_POLICY, weights, 0, seed=0)
+
+
+def evaluated(evaluator: Evaluator) -> Evaluation:
+    """What the evaluator played; it must have something to play with."""
+    found = evaluator.evaluate()
+    assert isinstance(found, Evaluation)
+    return found
+
+
+def test_an_evaluator_plays_once_with_the_weights_that_came_last() -> None:
+    learner = PPOLearner(CARTPOLE_POLICY)
+    evaluator = Evaluator(CARTPOLE, CARTPOLE_POLICY, episodes=3, seed=4)
+    assert isinstance(evaluator.evaluate(), NotReady)
+    for version in (1, 2):
+        evaluator.set_weights(replace(learner.weights(), version=version))
+    found = evaluated(evaluator)
+    assert found.version == 2
+    expected = evaluate(CARTPOLE, CARTPOLE_POLICY, learner.weights(), 3, 4)
+    assert found.episodes.returns.tolist() == expected.returns.tolist()
+    assert isinstance(evaluator.evaluate(), NotReady)
+
+
+def test_a_restored_evaluator_plays_with_the_weights_that_waited() -> None:
+    saved, restored = (Evaluator(CARTPOLE, CARTPOLE_POLICY, episodes=2) for _ in range(2))
+    saved.set_weights(PPOLearner(CARTPOLE_POLICY, seed=3).weights())
+    load_object_state(restored, object_state(saved))
+    played, again = evaluated(saved).episodes, evaluated(restored).episodes
+    assert played.returns.tolist() == again.returns.tolist()

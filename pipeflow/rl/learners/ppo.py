@@ -41,7 +41,9 @@ class PPOLearner(Learner):
     minibatches have about so many rows. clip: of the probability ratio. value_clip: of the change of a
     value, None for none. value_coef, entropy_coef: weights in the loss. target_kl: stops the update at the
     first minibatch whose approximate KL is over 1.5 times this, before that minibatch's step; None never
-    stops. normalise_advantages: within each minibatch. The rest as in `Learner`.
+    stops. normalise_advantages: within each minibatch. loss: one of your own, of a subclass of `PPOLoss`, in place
+    of the one that clip, value_clip, value_coef, entropy_coef and normalise_advantages describe. The rest as in
+    `Learner`.
     """
 
     def __init__(
@@ -58,6 +60,7 @@ class PPOLearner(Learner):
         max_grad_norm: float | None = 0.5,
         target_kl: float | None = None,
         normalise_advantages: bool = True,
+        loss: PPOLoss | None = None,
         seed: int = 0,
         device: str = "cpu",
         threads: int = 1,
@@ -71,7 +74,7 @@ class PPOLearner(Learner):
         )
         self._epochs = epochs
         self._minibatch_size = minibatch_size
-        self.loss = PPOLoss(clip, value_clip, value_coef, entropy_coef, normalise_advantages)
+        self.loss = loss or PPOLoss(clip, value_clip, value_coef, entropy_coef, normalise_advantages)
         self._kl_limit = None if target_kl is None else _KL_TOLERANCE * target_kl
 
     def update(self, batch: Advantages, /) -> Report:
@@ -111,7 +114,7 @@ class PPOLearner(Learner):
         means = np.average(torch.stack(records).cpu().numpy(), axis=0, weights=sizes)
         norms = [outcome.gradient_norm for outcome in outcomes if outcome.applied]
         losses = {
-            **dict(zip(METRICS, means.tolist(), strict=True)),
+            **dict(zip(self.loss.metrics, means.tolist(), strict=True)),
             "explained_variance": explained_variance(rows.values, rows.value_targets).item(),
             "grad_norm": float(np.mean(norms)) if norms else float("nan"),
         }
@@ -136,13 +139,14 @@ class PPOLearner(Learner):
         )
 
     def minibatch_gradient(self) -> Callable[[Rows], Tensor]:
-        """What sets the parameters' gradient to that of a minibatch's loss, and returns its record of METRICS.
+        """What sets the parameters' gradient to that of a minibatch's loss, and returns its record.
 
-        In closed form where the policy is a perceptron over categories, else by autograd. It is good for as long
-        as the parameters keep their memory, so for an update.
+        In closed form for `PPOLoss` itself where the policy is a perceptron over categories, else by autograd. It
+        is good for as long as the parameters keep their memory, so for an update.
         """
         passes = PerceptronGradient.of(self.policy)
-        if passes is None or self.policy.spec.actions.kind != "categorical":
+        known = type(self.loss) is PPOLoss and self.policy.spec.actions.kind == "categorical"
+        if passes is None or not known:
             return self._by_autograd
         return partial(self._in_closed_form, passes)
 

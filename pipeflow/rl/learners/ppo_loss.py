@@ -7,7 +7,7 @@ with `backpropagation` it spares small networks autograd's graph, which costs mo
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
@@ -40,7 +40,12 @@ class PPOLoss:
 
     clip: of the probability ratio. value_clip: of the change of a value, None for none. value_coef,
     entropy_coef: weights. normalise: the advantages of a minibatch to mean 0 and standard deviation 1.
+
+    A subclass may add to the loss by overriding `__call__`, and to what is recorded by overriding `metrics`, the
+    names of what is in a record, as well; those of METRICS come first.
     """
+
+    metrics: ClassVar[tuple[str, ...]] = METRICS
 
     clip: float = 0.2
     value_clip: float | None = None
@@ -49,7 +54,7 @@ class PPOLoss:
     normalise: bool = True
 
     def __call__(self, policy: ActorCritic, rows: Rows) -> tuple[Tensor, Tensor]:
-        """The loss, differentiable, and its record: a vector of the quantities named in METRICS."""
+        """The loss, differentiable, and its record: a vector of the quantities named in `metrics`."""
         log_probs, entropies, values = policy.evaluate(rows.observations, rows.actions, rows.sequences)
         log_ratio = log_probs - rows.log_probs
         policy_loss = clipped_surrogate_loss(log_ratio, self._advantages(rows), self.clip)

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 import torch
 from gymnasium import spaces
+from torch import Tensor
+from typing_extensions import override
 
 from pipeflow.rl.batches import Advantages, Sequences
 from pipeflow.rl.environments import EnvSpec
 from pipeflow.rl.episodes import EpisodeStats
 from pipeflow.rl.learners.ppo import EpochsDone, PPOLearner, run_epochs
-from pipeflow.rl.learners.ppo_rows import split_by_rows
-from pipeflow.rl.policies import PolicySpec
+from pipeflow.rl.learners.ppo_loss import PPOLoss
+from pipeflow.rl.learners.ppo_rows import Rows, split_by_rows
+from pipeflow.rl.policies import ActorCritic, PolicySpec
 from pipeflow.rl.returns import gae
 from pipeflow.rl.rollouts import RolloutWorker
 from pipeflow.rl.spaces import action_codec, observation_codec
@@ -166,6 +169,33 @@ def test_an_entropy_bonus_keeps_entropy() -> None:
         learner.update(rows)
         entropies.append(learner.update(rows).metrics["entropy"])
     assert entropies[1] > entropies[0]
+
+
+@dataclass(frozen=True)
+class Shifted(PPOLoss):
+    """PPO's loss, plus the mean value times a weight."""
+
+    metrics = (*PPOLoss.metrics, "shift")
+    weight: float = 0.0
+
+    @override
+    def __call__(self, policy: ActorCritic, rows: Rows) -> tuple[Tensor, Tensor]:
+        loss, record = super().__call__(policy, rows)
+        shift = policy.evaluate(rows.observations, rows.actions)[2].mean()
+        return loss + self.weight * shift, torch.cat([record, shift.detach()[None]])
+
+
+def test_a_loss_of_the_users_own_is_descended_and_recorded() -> None:
+    batch = acted(DISCRETE, 64)
+    reports = {
+        weight: PPOLearner(DISCRETE, epochs=20, loss=Shifted(weight=weight)).update(batch)
+        for weight in (0.0, 10.0)
+    }
+    plain = PPOLearner(DISCRETE, epochs=20).update(batch)
+    # With no weight it is PPO's own loss, by autograd rather than in closed form.
+    assert reports[0.0].metrics["value_loss"] == pytest.approx(plain.metrics["value_loss"], rel=1e-3)
+    assert reports[10.0].metrics["shift"] < reports[0.0].metrics["shift"]
+    assert "shift" not in plain.metrics
 
 
 def test_the_report_counts_steps_and_the_lag_of_the_batch() -> None:

@@ -1,0 +1,6 @@
+"""The scheduler that the sweep uses."""
+
+class TrialScheduler: ...
+
+class ASHAScheduler(TrialScheduler):
+    def __init__(self, *, max_t: int, grace_period: int) -> None: ...
