@@ -42,7 +42,7 @@ pytest-without-ray: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest -m "not slow and not ray"
 
 slow: $(VENV)/dev.stamp  ## the tests that train to a result or wait for timeouts
-	$(INSTALL) -e '.[dev,tune,video]'
+	$(INSTALL) -e '.[dev,envpool,tune,video]'
 	$(BIN)/python -m pytest -m slow
 
 lint: $(VENV)/dev.stamp  ## formatting, lint rules, and which layer may import which

@@ -155,6 +155,7 @@ def test_sweep_trains_what_it_draws_and_names_the_best(
 @pytest.mark.ray
 @pytest.mark.slow
 def test_atari_plays_games_to_their_end(example: Example, ray_runtime: None) -> None:
+    pytest.importorskip("envpool", reason="EnvPool is not installed: pip install 'pipeflow[envpool]'")
     returns = numbers(example.run("atari", "20000", "ray"), "mean return")
     assert returns
     assert all(-21.0 <= value <= 21.0 for value in returns), returns

@@ -89,7 +89,8 @@ class EnvSpec:
         """
         if num_envs < 1:
             raise ValueError(f"num_envs must be at least 1, got {num_envs}")
-        own = self._own_vector(num_envs) if num_envs >= _WORTH_A_VECTOR else None
+        wanted = num_envs >= _WORTH_A_VECTOR or self._is_vector_only()
+        own = self._own_vector(num_envs) if wanted else None
         if own is not None:
             return VectorEnvironment(own, seed, self.name)
         makers = [partial(self._checked, index) for index in range(num_envs)]

@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 
 from pipeflow.rl.environments import BadEnvironment, EnvSpec, UnknownEnvironment
 
+pytest.importorskip("envpool", reason="EnvPool is not installed: pip install 'pipeflow[envpool]'")
+pytestmark = pytest.mark.slow  # where EnvPool is installed, which takes hundreds of megabytes
+
 CARTPOLE = "pipeflow.rl.envpool:EnvPool/CartPole-v1"
 STEPS = 60
 

@@ -1,0 +1,9 @@
+"""The part of EnvPool that pipeflow uses; its own annotations need packages that are not here."""
+
+from typing import Any
+
+def list_all_envs() -> list[str]: ...
+
+# What a task's specification and pool are is made when EnvPool is imported.
+def make_spec(task_id: str, **options: object) -> Any: ...
+def make_gymnasium(task_id: str, **options: object) -> Any: ...
