@@ -104,10 +104,8 @@ def test_own_operator_gets_the_car_up_the_hill(example: Example) -> None:
 
 
 @pytest.mark.slow
-def test_own_operator_solves_what_is_hopeless_without_it(example: Example) -> None:
-    with_bonus, without = (example.run("own_operator", "120000", scale) for scale in ("1", "0"))
-    assert numbers(with_bonus, "mean return")[-1] >= -140.0
-    assert set(numbers(without, "mean return")) == {-200.0}
+def test_own_operator_leaves_the_policy_learning_to_its_end(example: Example) -> None:
+    assert numbers(example.run("own_operator", "120000"), "mean return")[-1] >= -140.0
 
 
 def test_two_algorithms_interleaved_by_one_line_both_improve(example: Example) -> None:
