@@ -1,4 +1,4 @@
-"""An operator of your own: a bonus for rarely seen states, without which PPO never gets the car up the hill.
+"""An operator of your own: a bonus for states that were seldom seen, added to the rewards in the workers.
 
 python examples/own_operator.py [steps] [scale]
 """
