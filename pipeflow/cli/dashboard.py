@@ -36,7 +36,7 @@ class DashboardSink:
         steps: int = 0,
         port: int | None = None,
     ) -> None:
-        self._recording = Recording(plan, run, title, folder / FILE, steps=steps)
+        self._recording = Recording(plan.node, run.stats, title, folder / FILE, steps=steps)
         try:
             self._server = None if port is None else PageServer(lambda: self._recording.view, port)
         except OSError:

@@ -17,6 +17,7 @@ from typing import Literal, TypeAlias, TypeVar
 
 from pipeflow.algorithms.catalogue import Configuration, entry_of
 from pipeflow.cli import configuration
+from pipeflow.cli.dashboard import DashboardSink
 from pipeflow.cli.errors import UsageError, one_line
 from pipeflow.cli.flags import parse_with_configuration
 from pipeflow.cli.goal import EPISODES, Goal
@@ -74,6 +75,8 @@ class TrainOptions:
     """Minutes between checkpoints; there is one at the end as well, and when a signal stops the run."""
     keep_checkpoints: int = 3
     """How many of the newest checkpoints are kept."""
+    dashboard: bool = False
+    """Show the run on a web page of this machine while it is trained. Every run is kept for pipeflow show."""
     quiet: bool = False
     """Print only the result."""
 
@@ -131,7 +134,15 @@ def train(name: str | None, words: Sequence[str]) -> int:
             say(_resumed(resumption))
     with Interrupts() as interrupts:
         training = _Training(
-            plan, options, folder, name, configuration.to_json(config), interrupts, goal, resumption
+            plan,
+            options,
+            folder,
+            name,
+            config.env.name,
+            configuration.to_json(config),
+            interrupts,
+            goal,
+            resumption,
         )
         ending = training.run()
         say(_result(ending, goal, folder))
@@ -159,6 +170,7 @@ class _Training:
     options: TrainOptions
     folder: Path
     algorithm: str
+    environment: str
     config: dict[str, Json]
     interrupts: Interrupts
     goal: Goal | None
@@ -181,7 +193,7 @@ class _Training:
                 self.interrupts.install()
                 self._describe()
                 with ExitStack() as stack:
-                    how = self._loop(run, learners, self._sinks(stack))
+                    how = self._loop(run, learners, self._sinks(run, stack))
                 self._save(run)
                 saved = True
         except (KeyboardInterrupt, RunError) as error:
@@ -218,10 +230,16 @@ class _Training:
         run: dict[str, Json] = {**asdict(options), "logdir": str(self.folder), "resume": resume}
         return {"algorithm": self.algorithm, "config": self.config, "run": run, "versions": versions()}
 
-    def _sinks(self, stack: ExitStack) -> list[Sink]:
+    def _sinks(self, run: Run[Report], stack: ExitStack) -> list[Sink]:
         """Whoever is told of every update; the stack closes them."""
         before = 0 if self.resumption is None else self.resumption.steps
+        title = f"{self.algorithm} on {self.environment}"
+        port = 0 if self.options.dashboard else None
+        page = stack.enter_context(DashboardSink(self.plan, run, self.folder, title, before, port))
+        if page.url is not None:
+            say(f"page {page.url}")
         return [
+            page,
             stack.enter_context(closing(CsvSink(self.folder / PROGRESS, before))),
             stack.enter_context(closing(TensorBoardSink(self.folder, before))),
             stack.enter_context(closing(display(self.options.steps, self.options.quiet))),
@@ -332,5 +350,6 @@ def _result(ending: _Ending, goal: Goal | None, folder: Path) -> str:
             f"checkpoint  {saved[-1] if saved else 'none'}",
             f"curves      {folder / PROGRESS}; tensorboard --logdir {folder}",
             f"picture     {folder / PICTURE}",
+            f"page        pipeflow show {folder}",
         ]
     )

@@ -6,36 +6,31 @@ nobody else may read the run's counters.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import math
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TypeVar
 
 from typing_extensions import override
 
 from pipeflow.dashboard.encoding import NotARecording, line, lines, snapshot_json, view_of
 from pipeflow.dashboard.plan_graph import plan_graph
 from pipeflow.dashboard.snapshots import Reading, Snapshot, bottleneck, figures
-from pipeflow.dashboard.views import Ending, Event, RunView, thinned
-from pipeflow.dsl import Stream
-from pipeflow.lowering.run import Run
+from pipeflow.dashboard.views import Ending, Event, RunView, thinned, with_event
+from pipeflow.dsl.nodes import Node
+from pipeflow.lowering.stats import RunStats
 from pipeflow.state.values import Json
-
-T = TypeVar("T")
 
 FILE = "dashboard.jsonl"
 """The recording in a run's folder."""
 
 SNAPSHOTS = 1000
 """How many snapshots are kept. When there are so many, every second one goes, and they come half as often."""
-
-EVENTS = 200
-"""How many lines of the log are kept."""
 
 _INTERVAL = 1.0  # seconds between two snapshots
 _WINDOW = 10.0  # seconds over which rates are taken
@@ -45,15 +40,17 @@ _LONGEST = 2000  # characters of an event
 class Recording:
     """The page's side of a run. Tell it of every item with `record`, and `close` it before the run.
 
-    plan, run: what is run, and its run. title: what the page calls it. file: where it is kept; None keeps it in
-    memory alone. steps: of a run that is gone on with, whose snapshots up to there are kept from the file. clock,
-    now: in seconds, and in seconds since 1970.
+    root: the last node of the plan. stats: the run's counters. title: what the page calls the run. file: where it
+    is kept; None keeps it in memory alone. steps: of a run that is gone on with, whose snapshots up to there are
+    kept from the file. clock, now: in seconds, and in seconds since 1970.
+
+    Raises OSError if the file cannot be written. If that happens later, the run goes on and the page says so.
     """
 
     def __init__(
         self,
-        plan: Stream[T],
-        run: Run[T],
+        root: Node,
+        stats: Callable[[], RunStats],
         title: str,
         file: Path | None = None,
         *,
@@ -61,18 +58,17 @@ class Recording:
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], float] = time.time,
     ) -> None:
-        self._run, self._file, self._clock, self._now = run, file, clock, now
-        stats = run.stats()
+        self._stats, self._file, self._clock, self._now = stats, file, clock, now
+        first = stats()
         self._start = clock()
-        self._readings = deque([Reading(0.0, stats)])
+        self._readings = deque([Reading(0.0, first)])
         self._pending: dict[str, float] = {}
         self._steps = steps
         self._seconds = 0.0
         self._shown_at = self._kept_at = -math.inf
         # Held by whoever makes a view of another: the driver, and whichever thread logs.
         self._lock = threading.Lock()
-        graph = plan_graph(plan.node)
-        self._view = RunView(title, stats.engine, graph, started=now(), updated=now())
+        self._view = RunView(title, first.engine, plan_graph(root), started=now(), updated=now())
         if file is not None and steps:
             self._view = _gone_on_with(self._view, file, steps)
         self._interval = _INTERVAL
@@ -81,7 +77,8 @@ class Recording:
             spent = self._view.snapshots[-1].seconds
             while spent / self._interval > SNAPSHOTS:
                 self._interval *= 2
-        self._write_all()
+        if file is not None:
+            _write(file, self._view)
         self._log = _Log(self._add_event)
         self._log.attach()
 
@@ -110,14 +107,13 @@ class Recording:
         self._log.detach()
         self._kept_at = -math.inf
         self._take(self._clock() - self._start)
-        told = "" if error is None else f"{type(error).__name__}: {error}".strip()[:_LONGEST]
-        ending = Ending("finished" if error is None else "failed", self._now(), told)
+        ending = _ending(error, self._now())
         with self._lock:
             self._view = replace(self._view, ending=ending)
             self._append({"ending": asdict(ending)})
 
     def _take(self, elapsed: float) -> None:
-        stats = self._run.stats()
+        stats = self._stats()
         reading = Reading(elapsed, stats)
         while len(self._readings) > 1 and elapsed - self._readings[1].seconds >= _WINDOW:
             self._readings.popleft()
@@ -150,26 +146,44 @@ class Recording:
         else:
             self._interval *= 2
             self._view = replace(self._view, snapshots=thinned(snapshots))
-            self._write_all()
+            self._rewrite()
 
     def _add_event(self, message: str) -> None:
         with self._lock:
             event = Event(self._seconds, self._now(), message[:_LONGEST])
-            events = (*self._view.events, event)[-EVENTS:]
-            self._view = replace(self._view, events=events)
+            self._view = with_event(self._view, event)
             self._append({"event": asdict(event)})
 
     def _append(self, content: Mapping[str, Json]) -> None:
-        if self._file is not None:
-            with self._file.open("a", encoding="utf-8") as stream:
-                stream.write(line(content))
+        with self._writing() as file:
+            if file is not None:
+                with file.open("a", encoding="utf-8") as stream:
+                    stream.write(line(content))
 
-    def _write_all(self) -> None:
-        """Write the file anew; whoever reads it meanwhile sees the old one or the new one, whole."""
-        if self._file is not None:
-            whole = self._file.with_name(f".{self._file.name}")
-            whole.write_text("".join(lines(self._view)), encoding="utf-8")
-            whole.replace(self._file)
+    def _rewrite(self) -> None:
+        with self._writing() as file:
+            if file is not None:
+                _write(file, self._view)
+
+    @contextlib.contextmanager
+    def _writing(self) -> Generator[Path | None]:
+        """The file, if it can be written still: a full disk costs the page its file and not the run its life."""
+        try:
+            yield self._file
+        except OSError as error:
+            message = f"from here on the page is not kept: {self._file} cannot be written, {error.strerror}"
+            self._file = None
+            self._view = with_event(self._view, Event(self._seconds, self._now(), message))
+
+
+def _ending(error: BaseException | None, now: float) -> Ending:
+    match error:
+        case None:
+            return Ending("finished", now)
+        case KeyboardInterrupt():
+            return Ending("interrupted", now)
+        case _:
+            return Ending("failed", now, f"{type(error).__name__}: {error}"[:_LONGEST])
 
 
 class _Log(logging.Handler):
@@ -214,6 +228,13 @@ def _gone_on_with(view: RunView, file: Path, steps: int) -> RunView:
     return replace(
         view, snapshots=snapshots, events=before.events, latest=snapshots[-1] if snapshots else None
     )
+
+
+def _write(file: Path, view: RunView) -> None:
+    """Write the file anew; whoever reads it meanwhile sees the old one or the new one, whole."""
+    whole = file.with_name(f".{file.name}")
+    whole.write_text("".join(lines(view)), encoding="utf-8")
+    whole.replace(file)
 
 
 def read(file: Path) -> RunView:

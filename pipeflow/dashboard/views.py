@@ -12,7 +12,10 @@ from typing import Literal, TypeAlias
 from pipeflow.dashboard.plan_graph import PlanGraph
 from pipeflow.dashboard.snapshots import Snapshot
 
-How: TypeAlias = Literal["finished", "failed"]
+How: TypeAlias = Literal["finished", "interrupted", "failed"]
+
+EVENTS = 200
+"""How many lines of the log are kept."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,11 @@ class RunView:
     latest: Snapshot | None = None
     events: tuple[Event, ...] = ()
     ending: Ending | None = None
+
+
+def with_event(view: RunView, event: Event) -> RunView:
+    """The view with one more line in its log."""
+    return replace(view, events=(*view.events, event)[-EVENTS:])
 
 
 def thinned(snapshots: tuple[Snapshot, ...]) -> tuple[Snapshot, ...]:

@@ -61,7 +61,9 @@ def recorded(file: Path | None, items: int, step: float = 1.0) -> RunView:
     """The view of a run of the small plan, with an item each `step` seconds and 10 environment steps an item."""
     plan, clock = small_plan(), Clock()
     with plan.run() as run:
-        recording = Recording(plan, run, "small", file, clock=clock, now=lambda: 1000.0 + clock.time)
+        recording = Recording(
+            plan.node, run.stats, "small", file, clock=clock, now=lambda: 1000.0 + clock.time
+        )
         for index in range(items):
             clock.time += step
             recording.record(next(run), 10 * (index + 1))

@@ -14,7 +14,7 @@ from tests.dashboard.plans import Worker, graph, small_plan
 def test_a_stage_says_where_it_runs() -> None:
     assert [(node.name, node.kind, node.actors, node.count) for node in graph().nodes] == [
         ("Worker.produce(Worker.sample)", "shard", "Worker", 2),
-        ("gather_async()", "driver", "driver", 1),
+        ("gather_async(1)", "driver", "driver", 1),
         ("doubled", "actor", "Learner", 1),  # fused into the stage that follows
         ("Learner.stage(Learner.update)", "actor", "Learner", 1),
         ("sync_weights(Learner, Worker)", "driver", "driver", 1),

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import logging
 import math
+import shutil
 from pathlib import Path
 
 import pytest
 
 from pipeflow.dashboard import recording as recording_module
 from pipeflow.dashboard.encoding import NotARecording
-from pipeflow.dashboard.recording import EVENTS, Recording, read
-from pipeflow.dashboard.views import thinned
+from pipeflow.dashboard.recording import Recording, read
+from pipeflow.dashboard.views import EVENTS, thinned
 from pipeflow.dsl import Stream
 from pipeflow.lowering.run import Run
 from tests.dashboard.plans import Clock, recorded, small_plan, snapshot
@@ -22,7 +23,7 @@ WARNING = logging.getLogger("pipeflow.lowering.actors")
 def started(
     run: Run[dict[str, float]], plan: Stream[dict[str, float]], clock: Clock, file: Path | None = None
 ) -> Recording:
-    return Recording(plan, run, "small", file, clock=clock, now=clock)
+    return Recording(plan.node, run.stats, "small", file, clock=clock, now=clock)
 
 
 def test_a_run_is_kept_as_it_went(tmp_path: Path) -> None:
@@ -74,7 +75,7 @@ def test_a_long_run_is_thinned_and_its_file_stays_small(
     monkeypatch.setattr(recording_module, "SNAPSHOTS", 20)
     view = recorded(tmp_path / "kept.jsonl", items=500)
     assert len(view.snapshots) <= 20
-    assert view.snapshots[-1].steps == 5000
+    assert [one.steps for one in view.snapshots][-1] == 5000
     gaps = {
         round(b.seconds - a.seconds) for a, b in zip(view.snapshots[:-2], view.snapshots[1:-1], strict=True)
     }
@@ -136,6 +137,22 @@ def test_the_log_keeps_the_newest_lines(caplog: pytest.LogCaptureFixture) -> Non
     assert len(recording.view.events[0].message) == 2000
 
 
+def test_a_file_that_cannot_be_written_any_more_does_not_end_the_run(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    plan, clock = small_plan(), Clock()
+    with plan.run() as run:
+        recording = started(run, plan, clock, folder / "kept.jsonl")
+        shutil.rmtree(folder)
+        for clock.time in (1.0, 2.0):
+            recording.record(next(run))
+        recording.close()
+    assert len(recording.view.snapshots) == 3
+    assert [event.message for event in recording.view.events] == [
+        f"from here on the page is not kept: {folder}/kept.jsonl cannot be written, No such file or directory"
+    ]
+
+
 def test_an_error_that_ended_the_run_is_told(tmp_path: Path) -> None:
     plan = small_plan()
     with plan.run() as run:
@@ -152,7 +169,7 @@ def test_a_run_that_is_gone_on_with_keeps_what_came_before_its_checkpoint(tmp_pa
     recorded(file, items=6)
     plan, clock = small_plan(), Clock()
     with plan.run() as run:
-        recording = Recording(plan, run, "small", file, steps=40, clock=clock)
+        recording = Recording(plan.node, run.stats, "small", file, steps=40, clock=clock)
         assert [one.steps for one in recording.view.snapshots] == [10, 20, 30, 40]
         assert recording.view.ending is None
         recording.record(next(run), 50, seconds=12.0)
@@ -166,7 +183,7 @@ def test_a_file_that_is_no_recording_is_begun_anew(before: str, tmp_path: Path) 
     file.write_text(before)
     plan = small_plan()
     with plan.run() as run:
-        Recording(plan, run, "small", file, steps=40).close()
+        Recording(plan.node, run.stats, "small", file, steps=40).close()
     assert len(read(file).snapshots) == 1
 
 
