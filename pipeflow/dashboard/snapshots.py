@@ -39,7 +39,7 @@ class Bottleneck:
     """The node whose actors are the busiest, and what to try.
 
     node: its place in the plan; None where nothing is busy enough to hold the others up. busy: the share of the
-    time in which its actors were busy, with this and the other stages that they run.
+    time in which its actors, or else the busiest ones, were busy with all stages that they run.
     """
 
     node: int | None
@@ -93,7 +93,7 @@ def bottleneck(graph: PlanGraph, nodes: Sequence[NodeFigures], engine: str) -> B
     # In one process the actors take turns: together they are what the run waits for.
     busy = sum(load.values()) if _is_one_process(engine) else load[busiest]
     if busy < _BUSY:
-        return Bottleneck(None, busy, _IDLE)
+        return Bottleneck(None, busy, _IDLE_ALONE if _is_one_process(engine) else _IDLE)
     mine = [index for index, node in enumerate(graph.nodes) if node.actors == busiest]
     found = max(mine, key=lambda index: nodes[index].busy)
     return Bottleneck(found, min(load[busiest], 1.0), _advice(graph.nodes[found], engine))
@@ -104,6 +104,11 @@ _BUSY = 0.5
 _IDLE = (
     "No stage is busy for half of the time: the run waits for rounds, messages or the consumer of its items. Try "
     "gather_async in place of rounds, more items in flight (num_async, max_in_flight), or a buffer."
+)
+
+_IDLE_ALONE = (
+    "The stages' code runs for less than half of the time; the rest goes to the loop that reads the items and to the "
+    "run itself. Try larger items, or less work in the loop."
 )
 
 

@@ -46,7 +46,8 @@ export class Chart {
       font: FONT,
       values: (plot, values) => values.map(number),
     };
-    const value = (plot, shown) => (shown == null ? "–" : number(shown));
+    // Without a cursor the legend tells the newest number.
+    const value = (plot, shown, series) => number(shown ?? plot.data[series].at(-1) ?? NaN);
     return {
       ...this.size(),
       scales: { x: { time: false } },

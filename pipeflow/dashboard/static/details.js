@@ -38,10 +38,10 @@ export class Details {
       ["waiting seconds", number(figure.waiting_seconds)],
       ["queue", count(figure.queue)],
       ["policy lag", `${number(figure.mean_lag)}, at most ${figure.max_lag}`],
-      ["runs in", placeOf(node)],
     ];
     const wide = [
       ["stage", node.name],
+      ["runs in", placeOf(node)],
       ["makes", node.item_type],
       ["written at", node.site],
     ];

@@ -5,10 +5,14 @@ export function number(value) {
   if (!Number.isFinite(value)) return "–";
   if (value === 0) return "0";
   const size = Math.abs(value);
-  if (size >= 1e6) return `${(value / 1e6).toPrecision(3)} M`;
-  if (size >= 1e4) return `${(value / 1e3).toPrecision(3)} k`;
+  if (size >= 1e6) return `${digits(value / 1e6)} M`;
+  if (size >= 1e4) return `${digits(value / 1e3)} k`;
   if (size >= 100) return value.toFixed(0);
   if (size < 1e-3) return value.toExponential(1);
+  return digits(value);
+}
+
+function digits(value) {
   return String(Number(value.toPrecision(3)));
 }
 

@@ -3,7 +3,7 @@
 import { Chart } from "./chart.js";
 import { Curves } from "./curves.js";
 import { Details } from "./details.js";
-import { count, duration, number, timeOfDay } from "./format.js";
+import { count, duration, number, share, timeOfDay } from "./format.js";
 import { PlanGraph, element } from "./graph.js";
 import { followTheme } from "./theme.js";
 
@@ -12,6 +12,9 @@ const EVERY_ENDED = 5000; // the same of a run that has ended: the page then onl
 const PATIENCE = 5000; // how long an answer may take
 const RECENT = 10; // seconds over which a rate is taken
 const LATE = 15; // seconds without anything new after which the page says so
+
+const ONE_COLUMN = "(max-width: 1000px)"; // as in the style sheet
+const ENDED = { finished: "the run has finished", interrupted: "the run was interrupted", failed: "the run has failed" };
 
 const part = (id) => document.getElementById(id);
 
@@ -88,6 +91,8 @@ function pick(place) {
   graph.select(place);
   details.pick(place);
   showDetails();
+  // In one column the figures may be out of sight, and nobody would see that anything has happened.
+  if (matchMedia(ONE_COLUMN).matches) part("details").scrollIntoView({ block: "nearest" });
 }
 
 /** The figures of a node in a snapshot, by name. */
@@ -145,9 +150,11 @@ function stepsPerSecond() {
 function showFigures() {
   graph.update(run.latest, figures);
   const { advice, busy, node } = run.latest.bottleneck;
-  const name = node === null ? "No bottleneck" : `Bottleneck: ${run.header.plan.nodes[node].name}`;
-  part("bottleneck").textContent = `${name}, busy ${Math.round(100 * busy)} %. ${advice}`;
-  part("bottleneck").hidden = false;
+  const told = part("bottleneck");
+  const what = node === null ? "No bottleneck" : `Bottleneck: ${run.header.plan.nodes[node].name}`;
+  told.textContent = `${what}, busy ${share(busy)} of the time. ${advice}`;
+  told.classList.toggle("none", node === null);
+  told.hidden = false;
   curves.update(history());
   showDetails();
 }
@@ -159,7 +166,7 @@ function showDetails() {
 function showLog() {
   const lines = run.events.map((event) => line(event.time, event.message, ""));
   if (run.ending !== null) {
-    const told = run.ending.message || `the run has ${run.ending.how}`;
+    const told = run.ending.message || ENDED[run.ending.how];
     lines.push(line(run.ending.time, told, run.ending.how));
   }
   const log = part("log");
