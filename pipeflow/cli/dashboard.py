@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from pipeflow.cli.recording import Record
 from pipeflow.dashboard.live import LINGER, numbers_of
@@ -24,7 +22,7 @@ class DashboardSink:
     """Keeps the page of a run in `dashboard.jsonl`, and serves it where a port is given.
 
     title: what the page calls the run. steps: of a run that is gone on with. port: 0 takes a free one, None serves
-    nothing. Raises OSError if the port cannot be used. In a ``with`` block, the page is told how the run ended.
+    nothing. Raises OSError if the port cannot be used.
     """
 
     def __init__(
@@ -63,11 +61,3 @@ class DashboardSink:
         self._recording.close(error)
         if self._server is not None:
             self._server.close(LINGER)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close(error)

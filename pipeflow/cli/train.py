@@ -235,7 +235,13 @@ class _Training:
         before = 0 if self.resumption is None else self.resumption.steps
         title = f"{self.algorithm} on {self.environment}"
         port = 0 if self.options.dashboard else None
-        page = stack.enter_context(DashboardSink(self.plan, run, self.folder, title, before, port))
+        page = DashboardSink(self.plan, run, self.folder, title, before, port)
+
+        def ended(kind: object, error: BaseException | None, trace: object) -> None:
+            # The first signal leaves a note and raises nothing.
+            page.close(error if self.interrupts.received is None else KeyboardInterrupt())
+
+        stack.push(ended)
         if page.url is not None:
             say(f"page {page.url}")
         return [

@@ -107,8 +107,8 @@ _IDLE = (
 )
 
 _IDLE_ALONE = (
-    "The stages' code runs for less than half of the time; the rest goes to the loop that reads the items and to the "
-    "run itself. Try larger items, or less work in the loop."
+    "The stages' code runs for less than half of the time; the rest goes to the loop that reads the items and to "
+    "the run itself. Try larger items, or less work in the loop."
 )
 
 

@@ -17,7 +17,7 @@ from tests.cli.small import COMMAND, ENVIRONMENT, run_python
 def test_help_names_every_command(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(words) == 0
     printed = capsys.readouterr().out
-    assert all(f"  {command} " in printed for command in ("train", "eval", "graph", "list"))
+    assert all(f"  {command} " in printed for command in ("train", "show", "eval", "graph", "list"))
 
 
 @pytest.mark.parametrize("command", ["train", "graph"])

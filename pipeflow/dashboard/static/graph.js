@@ -11,6 +11,7 @@ const NARROWEST = 128;
 const ONE_LINE = 290;
 const HEIGHT = 68;
 const HEIGHT_NARROW = 86;
+const MARGIN = 12; // above and below the plan, for the mark of the bottleneck
 const GAP = 18; // between buttons side by side
 const LANE = 34; // beside the plan, for the line of weights
 
@@ -111,7 +112,7 @@ function shortName(node) {
 // Weights go back to where the items came from: the layout is of the items alone.
 function arrange(plan, width, height) {
   const layout = new dagre.graphlib.Graph();
-  layout.setGraph({ rankdir: "TB", nodesep: GAP, ranksep: 22, edgesep: 16, marginx: 2, marginy: 4 });
+  layout.setGraph({ rankdir: "TB", nodesep: GAP, ranksep: 22, edgesep: 16, marginx: 2, marginy: MARGIN });
   plan.nodes.forEach((node, place) => layout.setNode(String(place), { width, height }));
   for (const { source, target, label, weights } of plan.edges) {
     if (weights) continue;
