@@ -50,7 +50,10 @@ def test_the_page_is_served_while_the_run_is_trained(
         def close(self) -> None:
             """Nothing."""
 
-    monkeypatch.setattr(train, "display", lambda steps, quiet: Reader())
+    def display(steps: int, quiet: bool) -> Reader:
+        return Reader()
+
+    monkeypatch.setattr(train, "display", display)
     monkeypatch.setattr("pipeflow.cli.dashboard.LINGER", 0.0)
     assert trained("--steps", "300", "--dashboard") == 0
     assert [(one["title"], one["ending"]) for one in told] == [("ppo on CartPole-v1", None)]
