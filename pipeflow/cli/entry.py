@@ -22,6 +22,7 @@ Distributed reinforcement learning as typed dataflow.
 commands:
   train ALGORITHM   train; the run's folder gets checkpoints, curves and the plan's picture
   train --resume RUN  go on with a run from its newest checkpoint
+  show RUN          show a run in the browser: its plan, curves and failures, from its folder
   eval PATH         play greedy episodes with the policy of a run, or of a checkpoint
   graph ALGORITHM   print an algorithm's plan, as text or as a Mermaid flowchart
   list              the algorithms, with one line each
@@ -35,7 +36,7 @@ options:
   --version         show the version
   --debug           with any command: show the traceback of an error (as PIPEFLOW_DEBUG=1 does)
 """
-_COMMANDS = ("train", "eval", "graph", "list", "check", "simulate")
+_COMMANDS = ("train", "show", "eval", "graph", "list", "check", "simulate")
 _HELP_WORDS = ("-h", "--help")
 
 
@@ -109,6 +110,13 @@ def _run(words: list[str]) -> int:
             from pipeflow.cli.check import check_plans
 
         return check_plans(rest)
+    if command == "show":
+        if not rest:
+            raise UsageError("show needs the folder of a run, as in pipeflow show runs/my-run")
+        with deferred():
+            from pipeflow.cli.show import show_run
+
+        return show_run(rest)
     if command == "simulate":
         return _simulate(rest)
     return _with_algorithm(command, rest)

@@ -19,6 +19,9 @@ from pipeflow.lowering.stepping import Step, step_between
 from pipeflow.semantics.events import Raised, Trace
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pipeflow.dashboard.live import LivePage
     from pipeflow.lowering.checkpoint import Checkpoint, Place
     from pipeflow.state.values import Json
 
@@ -54,6 +57,7 @@ class Run(Generic[T_co]):
         recorder = self._executor.recorder
         self._trace = None if recorder is None else recorder.trace
         self._items: Iterator[object] = self._executor.items()
+        self._page: LivePage | None = None
         # Within a ``with`` block the actors outlive the last item, so that they can still be asked.
         self._managed = False
         self._finalizer = weakref.finalize(self, self._executor.stop)
@@ -74,6 +78,8 @@ class Run(Generic[T_co]):
             # An error and Ctrl-C alike: the actors go before anybody hears of it.
             self._close_after(error)
             raise
+        if self._page is not None:
+            self._page.record(item)
         return item
 
     def __enter__(self) -> Self:
@@ -171,14 +177,46 @@ class Run(Generic[T_co]):
         """
         return self._executor.stats()
 
+    def serve(self, port: int = 0, *, title: str = "pipeflow", folder: Path | None = None) -> str:
+        """Show the run on a web page of this machine until it is closed, and return the page's address.
+
+        The page shows the plan with the figures of every stage, the curves of the numbers in the items (a report's
+        metrics, the values of a mapping, a number itself), and what failed.
+
+        Args:
+            port: to listen on; 0 takes a free one.
+            title: what the page calls the run.
+            folder: one that exists, where the page is kept for ``pipeflow show``; None keeps it in memory alone.
+
+        Raises:
+            OSError: the port cannot be used, or the folder not be written to.
+            RuntimeError: the run is closed, or has its page.
+        """
+        # Imported when asked for: few runs have a page.
+        from pipeflow.dashboard.live import LivePage
+
+        if not self._finalizer.alive:
+            message = "the run is closed; serve its page before closing it"
+            raise RuntimeError(message)
+        if self._page is not None:
+            message = f"the run has its page already, {self._page.url}; a run is served once"
+            raise RuntimeError(message)
+        self._page = LivePage(self._executor.nodes[-1], self._executor.stats, port, title, folder)
+        weakref.finalize(self, self._page.close)
+        return self._page.url
+
     def close(self) -> None:
         """End all actors of the run, and the engine where the run started it. Twice does no harm.
 
         Raises:
             StageError: an actor's ``close`` raised; they are all gone none the less.
         """
-        self._finalizer()
-        self._items = iter(())  # what waits in the loop goes with it
+        try:
+            if self._page is not None:
+                self._page.close()
+        finally:
+            self._finalizer()
+            self._items = iter(())  # what waits in the loop goes with it
 
     @property
     def trace(self) -> Trace:
@@ -197,6 +235,8 @@ class Run(Generic[T_co]):
         if self._trace is not None:
             self._trace.events.append(Raised(type(error).__name__, str(error)))
         self._executor.error = error
+        if self._page is not None:
+            self._page.close(error)
         try:
             self.close()
         except StageError as second:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from typing_extensions import override
@@ -195,6 +195,33 @@ class RunStats:
             workers = sum(group.actors for group in self.groups if group.name in groups)
         whole = self.wall_seconds * workers
         return busy_seconds / whole if whole else 0.0
+
+    def since(self, earlier: RunStats) -> RunStats:
+        """What happened after the earlier figures of the same run; queues and policy lags are those of now."""
+
+        def node_since(now: NodeStats, then: NodeStats) -> NodeStats:
+            return replace(
+                now,
+                items_in=now.items_in - then.items_in,
+                items_out=now.items_out - then.items_out,
+                busy_seconds=now.busy_seconds - then.busy_seconds,
+                waiting_seconds=now.waiting_seconds - then.waiting_seconds,
+                restarts=now.restarts - then.restarts,
+            )
+
+        def group_since(now: GroupStats, then: GroupStats) -> GroupStats:
+            busy, restarts = now.busy_seconds - then.busy_seconds, now.restarts - then.restarts
+            return replace(now, busy_seconds=busy, restarts=restarts)
+
+        return replace(
+            self,
+            nodes=tuple(node_since(*pair) for pair in zip(self.nodes, earlier.nodes, strict=True)),
+            groups=tuple(group_since(*pair) for pair in zip(self.groups, earlier.groups, strict=True)),
+            restarts=self.restarts - earlier.restarts,
+            lost=self.lost - earlier.lost,
+            wall_seconds=self.wall_seconds - earlier.wall_seconds,
+            reading_seconds=self.reading_seconds - earlier.reading_seconds,
+        )
 
     def __getitem__(self, name: str) -> NodeStats:
         """The one node of that name.

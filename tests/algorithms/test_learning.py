@@ -12,7 +12,7 @@ from benchmarks.learning_cases import CASES, SEEDS, Case
 from pipeflow.algorithms.catalogue import CATALOGUE, entry_of
 from pipeflow.cli.configuration import to_json
 from pipeflow.cli.flags import parse_with_configuration
-from pipeflow.cli.train import TrainOptions
+from pipeflow.cli.training import TrainOptions
 
 # Each takes some ten seconds on one core.
 FAST = ("a2c", "a3c", "ddppo", "impala", "appo")

@@ -17,7 +17,8 @@ from tests.cli.small import COMMAND, ENVIRONMENT, run_python
 def test_help_names_every_command(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(words) == 0
     printed = capsys.readouterr().out
-    assert all(f"  {command} " in printed for command in ("train", "eval", "graph", "list", "check"))
+    commands = ("train", "show", "eval", "graph", "list", "check", "simulate")
+    assert all(f"  {command} " in printed for command in commands)
 
 
 @pytest.mark.parametrize("command", ["train", "graph"])

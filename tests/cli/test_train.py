@@ -37,7 +37,15 @@ def test_its_folder_has_everything_and_the_numbers_are_the_reports(
 
     run = Path("run")
     names = {path.name.partition(".tfevents")[0] for path in run.iterdir()}
-    assert names == {"checkpoints", "config.json", "events.out", "plan.mmd", "plan.txt", "progress.csv"}
+    assert names == {
+        "checkpoints",
+        "config.json",
+        "dashboard.jsonl",
+        "events.out",
+        "plan.mmd",
+        "plan.txt",
+        "progress.csv",
+    }
 
     config = replace(CONFIG, seed=3)
     reports = list((ppo(config) | take(4)).run())
@@ -123,12 +131,13 @@ def test_the_same_seed_gives_the_same_curves_but_for_the_time() -> None:
 
 def test_the_output_is_plain_lines_where_it_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     assert train("--steps", "200") == 0
-    title, *reports, result, checkpoint, curves, picture = capsys.readouterr().out.splitlines()
+    title, *reports, result, checkpoint, curves, picture, page = capsys.readouterr().out.splitlines()
     assert title == "training ppo on CartPole-v1, engine inline, folder run"
     assert len(reports) == len(rows_of(Path("run"))) == 2
     assert all(line.startswith("steps ") and "policy_loss" in line and "\x1b" not in line for line in reports)
     assert result.startswith("finished after")
     assert [line.split()[0] for line in (checkpoint, curves, picture)] == ["checkpoint", "curves", "picture"]
+    assert page == "page        pipeflow show run"
 
 
 def test_quiet_prints_the_result_alone(capsys: pytest.CaptureFixture[str]) -> None:
@@ -138,6 +147,7 @@ def test_quiet_prints_the_result_alone(capsys: pytest.CaptureFixture[str]) -> No
         "checkpoint",
         "curves",
         "picture",
+        "page",
     ]
 
 
@@ -157,7 +167,7 @@ def test_a_run_is_never_overwritten(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_goal_that_is_reached_ends_the_run(engine: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert train("--until-return", "8", "--engine", engine) == 0
-    result = capsys.readouterr().out.splitlines()[-4]
+    result = capsys.readouterr().out.splitlines()[-5]
     row = rows_of(Path("run"))[-1]
     assert float(row["evaluation_return"]) >= 8
     mean = float(row["evaluation_return"])
@@ -170,7 +180,7 @@ def test_a_goal_that_is_reached_ends_the_run(engine: str, capsys: pytest.Capture
 
 def test_a_goal_that_is_not_reached_is_exit_code_1(capsys: pytest.CaptureFixture[str]) -> None:
     assert train("--until-return", "501", "--steps", "200") == 1
-    result = capsys.readouterr().out.splitlines()[-4]
+    result = capsys.readouterr().out.splitlines()[-5]
     mean = float(rows_of(Path("run"))[-1]["evaluation_return"])
     assert result.startswith(f"not solved: mean return {mean:.1f} over 20 greedy episodes")
     assert "below 501" in result

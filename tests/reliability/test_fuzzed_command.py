@@ -17,7 +17,7 @@ from pipeflow.algorithms.catalogue import CATALOGUE, entry_of
 from pipeflow.cli.configuration import from_json, to_json
 from pipeflow.cli.evaluate import EvalOptions
 from pipeflow.cli.simulate import SimulateOptions
-from pipeflow.cli.train import TrainOptions
+from pipeflow.cli.training import TrainOptions
 from pipeflow.state.values import Json
 from tests.cli.small import COMMAND, ENVIRONMENT
 from tests.reliability.spoken import SECONDS, Said, said
