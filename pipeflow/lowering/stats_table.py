@@ -32,7 +32,7 @@ def shortened(name: str, width: int = _NAME) -> str:
     """A name without its middle where it is longer than that.
 
     >>> shortened("GradientWorker.stage(GradientWorker.gradients)", 30)
-    'GradientWorker…orker.gradients)'
+    'GradientWorker…rker.gradients)'
     """
     if len(name) <= width:
         return name

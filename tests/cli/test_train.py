@@ -21,8 +21,7 @@ from pipeflow.rl.learners.learner import Learner
 from pipeflow.state.folders import checkpoints_in
 from tests.cli.small import CONFIG, FLAGS, STEPS_PER_UPDATE, TIME_COLUMNS, rows_of
 
-# CartPole's own vector environment spends a row on each reset, so an update has somewhat fewer steps.
-FOUR_UPDATES = ("--steps", str(3 * STEPS_PER_UPDATE), "--seed", "3")
+FOUR_UPDATES = ("--steps", str(3 * STEPS_PER_UPDATE + 1), "--seed", "3")
 
 
 def train(*words: str, logdir: str = "run") -> int:
