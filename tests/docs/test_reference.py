@@ -31,7 +31,16 @@ def test_every_name_of_the_dsl_is_shown_once() -> None:
 def test_every_public_module_is_shown_once() -> None:
     modules = {
         ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
-        for package in ("lowering", "semantics", "testing", "rl", "algorithms", "state", "tracking", "dashboard")
+        for package in (
+            "lowering",
+            "semantics",
+            "testing",
+            "rl",
+            "algorithms",
+            "state",
+            "tracking",
+            "dashboard",
+        )
         for path in (PACKAGE / package).rglob("[!_]*.py")
     }
     public = {module for module in modules if not re.match(INTERNAL, module)}
