@@ -9,7 +9,6 @@ import logging
 import os
 import time
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -19,12 +18,6 @@ EngineName: TypeAlias = Literal["inline", "ray"]
 
 # Python starts it for whoever shares memory or semaphores, and ends it with the interpreter.
 _KEPT = "multiprocessing.resource_tracker"
-
-
-def pytest_ignore_collect(collection_path: Path) -> bool | None:
-    """What can only be imported with a package that is not installed here has no doctests to run."""
-    needs_envpool = collection_path.parts[-3:] == ("pipeflow", "rl", "envpool.py")
-    return True if needs_envpool and find_spec("envpool") is None else None
 
 
 @pytest.fixture(scope="session", autouse=True)
