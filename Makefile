@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --no-input --disable-pip-version-check -c constraints.txt
-SOURCES := $(wildcard pipeflow tests examples scripts benchmarks)
+SOURCES := $(wildcard pipeflow tests examples scripts benchmarks conftest.py)
 
 # No usage statistics, no look-up of a newer release, no colour codes in a log file.
 export RAY_USAGE_STATS_ENABLED := 0
