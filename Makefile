@@ -6,13 +6,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --no-input --disable-pip-version-check -c constraints.txt
 SOURCES := $(wildcard pipeflow tests examples scripts benchmarks conftest.py)
+DOMAIN := tests/rl tests/algorithms tests/typing tests/docs
 
 # No usage statistics, no look-up of a newer release, no colour codes in a log file.
 export RAY_USAGE_STATS_ENABLED := 0
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test slow lint types mypy pyright docs format bench clean pytest-with-ray pytest-without-ray
+.PHONY: help venv demo test slow lint types mypy pyright docs format bench clean test-domain test-rest
 
 help:  ## show this list
 	@grep -E '^[a-z]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 10
@@ -33,13 +34,15 @@ demo: $(VENV)/core.stamp  ## train PPO on CartPole in this process until it is s
 
 test: $(VENV)/dev.stamp  ## every check but the slow tests; this is what CI runs
 	$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint types docs
-	$(MAKE) --no-print-directory --jobs=2 --output-sync=target pytest-with-ray pytest-without-ray
-
-pytest-with-ray: $(VENV)/dev.stamp
+	$(MAKE) --no-print-directory --jobs=2 --output-sync=target test-domain test-rest
 	$(BIN)/python -m pytest -m "not slow and ray"
 
-pytest-without-ray: $(VENV)/dev.stamp
-	$(BIN)/python -m pytest -m "not slow and not ray"
+# Two halves in two processes. The tests with Ray, whose workers give way to every other process, come after them.
+test-domain: $(VENV)/dev.stamp
+	$(BIN)/python -m pytest -m "not slow and not ray" $(DOMAIN)
+
+test-rest: $(VENV)/dev.stamp
+	$(BIN)/python -m pytest -m "not slow and not ray" $(addprefix --ignore=,$(DOMAIN))
 
 slow: $(VENV)/dev.stamp  ## the tests that train to a result or wait for timeouts
 	$(INSTALL) -e '.[dev,envpool,tune,video]'

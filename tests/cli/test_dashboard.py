@@ -9,7 +9,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from pipeflow.cli import main, train
+from pipeflow.cli import main, training
 from pipeflow.dashboard import FILE, read
 from pipeflow.tracking.records import Record
 from tests.cli.small import FLAGS, rows_of
@@ -53,7 +53,7 @@ def test_the_page_is_served_while_the_run_is_trained(
     def display(steps: int, quiet: bool) -> Reader:
         return Reader()
 
-    monkeypatch.setattr(train, "display", display)
+    monkeypatch.setattr(training, "display", display)
     monkeypatch.setattr("pipeflow.cli.dashboard.LINGER", 0.0)
     assert trained("--steps", "300", "--dashboard") == 0
     assert [(one["title"], one["ending"]) for one in told] == [("ppo on CartPole-v1", None)]
