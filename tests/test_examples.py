@@ -7,10 +7,16 @@ import re
 import runpy
 import subprocess
 import sys
+from collections import Counter
 from importlib.machinery import PathFinder
 from pathlib import Path
 
 import pytest
+
+from examples.own_operator import LENGTH, CountBonus
+from pipeflow.rl.environments import EnvSpec
+from pipeflow.rl.policies import PolicySpec
+from pipeflow.rl.rollouts import RolloutWorker
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 NAMES = sorted(path.stem for path in EXAMPLES.glob("*.py"))
@@ -102,13 +108,28 @@ def test_own_algorithm_improves(example: Example) -> None:
     assert sum(returns[-5:]) / 5 >= 3 * returns[0], returns
 
 
-def test_own_operator_gets_the_car_up_the_hill(example: Example) -> None:
-    assert numbers(example.run("own_operator", "35000"), "mean return")[-1] > -200.0
+def test_own_operator_finds_the_end(example: Example) -> None:
+    assert numbers(example.run("own_operator", "50000"), "reached the end:")[-1] >= 50
+
+
+def test_own_operator_adds_less_the_more_often_a_state_was_seen() -> None:
+    env = EnvSpec("FrozenLake-v1", {"desc": ["S" + "F" * (LENGTH - 2) + "G"]})
+    item = RolloutWorker(env, PolicySpec.for_env(env), num_envs=1, index=0).sample()
+    bonus = CountBonus(scale=0.5)
+    (first,), (second,) = bonus.push(item), bonus.push(item)
+    reached = item.next_observations().argmax(axis=-1).ravel().tolist()
+    visits = Counter(reached)
+    expected = [0.5 / math.sqrt(visits[state]) for state in reached]
+    assert (first.rewards - item.rewards).ravel().tolist() == pytest.approx(expected)
+    halved = [value / math.sqrt(2) for value in expected]
+    assert (second.rewards - item.rewards).ravel().tolist() == pytest.approx(halved)
 
 
 @pytest.mark.slow
-def test_own_operator_leaves_the_policy_learning_to_its_end(example: Example) -> None:
-    assert numbers(example.run("own_operator", "120000"), "mean return")[-1] >= -140.0
+def test_own_operator_finds_what_stays_hidden_without_it(example: Example) -> None:
+    with_bonus, without = (example.run("own_operator", "80000", scale) for scale in ("0.1", "0"))
+    assert numbers(with_bonus, "reached the end:")[-1] >= 95
+    assert set(numbers(without, "reached the end:")) == {0.0}
 
 
 def test_two_algorithms_interleaved_by_one_line_both_improve(example: Example) -> None:
