@@ -132,6 +132,7 @@ def test_own_operator_finds_what_stays_hidden_without_it(example: Example) -> No
     assert set(numbers(without, "reached the end:")) == {0.0}
 
 
+@pytest.mark.slow
 def test_two_algorithms_interleaved_by_one_line_both_improve(example: Example) -> None:
     lines = example.run("interleaved", "16000")
     for trainer in ("dqn", "ppo"):

@@ -30,7 +30,8 @@ from tests.faults.actors import process_of
 from tests.faults.mortal import Fault, MortalLearner, MortalWorker
 from tests.lowering.actors import Counter, Learner, Recorder
 
-pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("ray_runtime")]
+# Each of them ends a process and waits for another one to start: minutes together.
+pytestmark = [pytest.mark.ray, pytest.mark.slow, pytest.mark.usefixtures("ray_runtime")]
 
 ROOT = Path(__file__).resolve().parents[2]
 Made = tuple[int, int, int]
