@@ -7,7 +7,6 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --no-input --disable-pip-version-check -c constraints.txt
 SOURCES := $(wildcard pipeflow tests examples scripts benchmarks conftest.py)
 DOMAIN := tests/rl tests/algorithms tests/typing tests/docs tests/reliability
-LATER := tests/algorithms tests/cli tests/rl tests/cluster
 
 # No usage statistics, no look-up of a newer release, no colour codes in a log file.
 export RAY_USAGE_STATS_ENABLED := 0
@@ -36,7 +35,7 @@ demo: $(VENV)/core.stamp  ## train PPO on CartPole in this process until it is s
 test: $(VENV)/dev.stamp  ## every check but the slow tests; this is what CI runs
 	$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint types docs
 	$(MAKE) --no-print-directory --jobs=2 --output-sync=target test-domain test-rest
-	$(BIN)/python -m pytest -m "not slow and ray" $(addprefix --ignore=,$(LATER))
+	$(BIN)/python -m pytest -m "not slow and ray"
 
 # Two halves in two processes. The tests with Ray, whose workers give way to every other process, come after them.
 test-domain: $(VENV)/dev.stamp
@@ -48,7 +47,6 @@ test-rest: $(VENV)/dev.stamp
 slow: $(VENV)/dev.stamp  ## the tests that train to a result or wait for timeouts
 	$(INSTALL) -e '.[dev,envpool,tune,video]'
 	$(BIN)/python -m pytest -m slow
-	$(BIN)/python -m pytest -m "not slow and ray" $(LATER)
 
 lint: $(VENV)/dev.stamp  ## formatting, lint rules, and which layer may import which
 	$(BIN)/ruff format --check .

@@ -16,8 +16,19 @@ import pytest
 
 EngineName: TypeAlias = Literal["inline", "ray"]
 
+_SLOW_ON_RAY = frozenset({"algorithms", "cli", "cluster", "rl"})
+
 # Python starts it for whoever shares memory or semaphores, and ends it with the interpreter.
 _KEPT = "multiprocessing.resource_tracker"
+
+
+# First, so that pytest's own selection by marks comes after it.
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What whole algorithms and commands do on Ray is slow: each starts workers that import torch."""
+    for item in items:
+        if item.get_closest_marker("ray") and not _SLOW_ON_RAY.isdisjoint(item.path.parts):
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(scope="session", autouse=True)
