@@ -9,9 +9,7 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-from pipeflow.dashboard.live import LINGER, numbers_of
-from pipeflow.dashboard.recording import FILE, Recording
-from pipeflow.dashboard.server import PageServer
+from pipeflow.dashboard.live import LivePage
 from pipeflow.dsl import Stream
 from pipeflow.lowering.run import Run
 from pipeflow.rl.batches import Report
@@ -34,30 +32,22 @@ class DashboardSink:
         steps: int = 0,
         port: int | None = None,
     ) -> None:
-        self._recording = Recording(plan.node, run.stats, title, folder / FILE, steps=steps)
-        try:
-            self._server = None if port is None else PageServer(lambda: self._recording.view, port)
-        except OSError:
-            self._recording.close()
-            raise
+        self._page = LivePage(plan.node, run.stats, port, title, folder, steps)
 
     @property
     def url(self) -> str | None:
         """Where the page is, None where nothing is served."""
-        return None if self._server is None else self._server.url
+        return self._page.url
 
     def record(self, record: Record, /) -> None:
         """Show this update, or with the next one if it comes too soon."""
-        curves, steps = numbers_of(record.report)
-        curves |= {
+        curves = {
             "recent_return": record.recent_return,
             "steps_per_second": record.steps_per_second,
             "evaluation_return": math.nan if record.evaluation is None else record.evaluation.mean_return,
         }
-        self._recording.record(curves, steps, record.seconds)
+        self._page.record(record.report, curves, record.seconds)
 
     def close(self, error: BaseException | None = None) -> None:
         """The run is over. error: what ended it, None where nothing did."""
-        self._recording.close(error)
-        if self._server is not None:
-            self._server.close(LINGER)
+        self._page.close(error)

@@ -8,7 +8,7 @@ checkpoint is on the disk, and only then do the actors go.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -223,27 +223,18 @@ class Training:
         title = f"{self.algorithm} on {self.environment}"
         port = 0 if self.options.dashboard else None
         page = DashboardSink(self.plan, run, self.folder, title, self._steps_before, port)
-
-        def close(
-            kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-        ) -> None:
-            # The first signal leaves a note and raises nothing.
-            page.close(error if self.interrupts.received is None else KeyboardInterrupt())
-
-        stack.push(close)
+        # The first signal leaves a note and raises nothing.
+        _push(
+            stack,
+            lambda error: page.close(error if self.interrupts.received is None else KeyboardInterrupt()),
+        )
         if page.url is not None:
             say(f"page {page.url}")
         return page
 
     def _opened(self, stack: ExitStack, tracker: Tracker, run_id: str | None = None) -> Sink:
         sink = tracker.open(self._steps_before, run_id)
-
-        def close(
-            kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-        ) -> None:
-            sink.close(error)
-
-        stack.push(close)
+        _push(stack, sink.close)
         return sink
 
     @property
@@ -311,6 +302,17 @@ class Training:
             series, keep = self.folder / CHECKPOINTS, self.options.keep_checkpoints
             extend_series(series, steps, checkpoint.about, checkpoint.state, keep)
         self.saved_at = time.monotonic()
+
+
+def _push(stack: ExitStack, close: Callable[[BaseException | None], None]) -> None:
+    """Let a stack close something with the error that it is left with."""
+
+    def left(
+        kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        close(error)
+
+    stack.push(left)
 
 
 def _engine(options: TrainOptions) -> EngineName | Engine:

@@ -1,6 +1,6 @@
-"""The page of a run that a program drives itself, which `Run.serve` makes.
+"""The page of a run while it goes on: what is recorded of it, and the server that shows it.
 
-Apart from `pipeflow.cli.dashboard`, which records what the command line knows of a run: here is only its items.
+Apart from `pipeflow.cli.dashboard`, which adds what the command line knows of a run. `Run.serve` shows its items.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from numbers import Real
 from pathlib import Path
+from types import MappingProxyType
 
 from pipeflow.dashboard.recording import FILE, Recording
 from pipeflow.dashboard.server import PageServer
@@ -25,38 +26,53 @@ class LivePage:
     Args:
         root: the last node of the plan.
         stats: the run's counters; called by the thread that calls `record`.
-        port: to listen on; 0 takes a free one.
+        port: to listen on; 0 takes a free one, None serves nothing, and the page is only kept.
         title: what the page calls the run.
         folder: where the page is kept for ``pipeflow show``; None keeps it in memory alone.
+        steps: environment steps of a run that is gone on with.
 
     Raises:
         OSError: the port cannot be used, or the folder not be written to.
     """
 
     def __init__(
-        self, root: Node, stats: Callable[[], RunStats], port: int, title: str, folder: Path | None
+        self,
+        root: Node,
+        stats: Callable[[], RunStats],
+        port: int | None,
+        title: str,
+        folder: Path | None,
+        steps: int = 0,
     ) -> None:
-        self._recording = Recording(root, stats, title, None if folder is None else folder / FILE)
+        file = None if folder is None else folder / FILE
+        self._recording = Recording(root, stats, title, file, steps=steps)
         try:
-            self._server = PageServer(lambda: self._recording.view, port)
+            self._server = None if port is None else PageServer(lambda: self._recording.view, port)
         except OSError:
             self._recording.close()
             raise
 
     @property
-    def url(self) -> str:
-        """Where the page is."""
-        return self._server.url
+    def url(self) -> str | None:
+        """Where the page is, None where nothing is served."""
+        return None if self._server is None else self._server.url
 
-    def record(self, item: object) -> None:
-        """Take in an item of the plan, before the next one is asked for."""
-        self._recording.record(*numbers_of(item))
+    def record(
+        self, item: object, more: Mapping[str, float] = MappingProxyType({}), seconds: float | None = None
+    ) -> None:
+        """Take in an item of the plan, before the next one is asked for.
+
+        more: curves beside the item's own, by name; nan is none. seconds: since the run started; None counts them.
+        """
+        curves, steps = numbers_of(item)
+        self._recording.record({**curves, **more}, steps, seconds)
 
     def close(self, error: BaseException | None = None) -> None:
         """Stop serving. error: what ended the run, None where nothing did. Twice does no harm."""
         if self._recording.view.ending is None:
             self._recording.close(error)
-            self._server.close(LINGER)
+            if self._server is not None:
+                self._server.close(LINGER)
 
 
 def numbers_of(item: object) -> tuple[dict[str, float], int]:

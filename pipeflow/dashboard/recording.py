@@ -20,7 +20,7 @@ from typing_extensions import override
 
 from pipeflow.dashboard.encoding import NotARecording, line, lines, snapshot_json, view_of
 from pipeflow.dashboard.plan_graph import plan_graph
-from pipeflow.dashboard.snapshots import Reading, Snapshot, bottleneck, figures
+from pipeflow.dashboard.snapshots import Reading, Snapshot, bottleneck, figures, window_between
 from pipeflow.dashboard.views import Ending, Event, RunView, thinned, with_event
 from pipeflow.dsl.nodes import Node
 from pipeflow.lowering.stats import RunStats
@@ -117,11 +117,12 @@ class Recording:
         reading = Reading(elapsed, stats)
         while len(self._readings) > 1 and elapsed - self._readings[1].seconds >= _WINDOW:
             self._readings.popleft()
+        window = window_between(self._readings[0], reading)
         snapshot = Snapshot(
             self._seconds,
             self._steps,
-            figures(self._readings[0], reading),
-            bottleneck(self._readings[0], reading),
+            figures(window),
+            bottleneck(window),
             dict(self._pending),
             stats.restarts,
             stats.given_up,

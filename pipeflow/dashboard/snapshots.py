@@ -73,21 +73,36 @@ class Reading:
     stats: RunStats
 
 
-def figures(before: Reading, now: Reading) -> tuple[NodeFigures, ...]:
-    """The figures of every node of the plan, with the rates between two readings."""
-    window = now.stats.since(before.stats)
+@dataclass(frozen=True)
+class Window:
+    """The latest part of a run: its seconds, the counters of the whole run, and those of this part alone."""
+
+    seconds: float
+    total: RunStats
+    recent: RunStats
+
+
+def window_between(before: Reading, now: Reading) -> Window:
+    """What happened between two readings."""
     elapsed = max(now.seconds - before.seconds, 0.0)
-    pairs = zip(now.stats.nodes, window.nodes, strict=True)
-    return tuple(_node_figures(total, recent, elapsed, window.busy_share(recent)) for total, recent in pairs)
+    return Window(elapsed, now.stats, now.stats.since(before.stats))
 
 
-def bottleneck(before: Reading, now: Reading) -> Bottleneck:
-    """The node that held the run up between two readings, by the rule of `RunStats.bottleneck`."""
-    window = now.stats.since(before.stats)
-    found = window.bottleneck
+def figures(window: Window) -> tuple[NodeFigures, ...]:
+    """The figures of every node of the plan, with the rates of a window."""
+    recent = window.recent
+    pairs = zip(window.total.nodes, recent.nodes, strict=True)
+    return tuple(_node_figures(total, node, window.seconds, recent.busy_share(node)) for total, node in pairs)
+
+
+def bottleneck(window: Window) -> Bottleneck:
+    """The node that held the run up in a window, by the rule of `RunStats.bottleneck`."""
+    found = window.recent.bottleneck
     if found is None:
         return Bottleneck(None, 0.0, "No stage was busy.")
-    return Bottleneck(window.nodes.index(found.node), min(found.busy_share, 1.0), f"Try {found.advice}.")
+    return Bottleneck(
+        window.recent.nodes.index(found.node), min(found.busy_share, 1.0), f"Try {found.advice}."
+    )
 
 
 def _node_figures(total: NodeStats, recent: NodeStats, elapsed: float, busy: float) -> NodeFigures:

@@ -203,7 +203,9 @@ class Run(Generic[T_co]):
             raise RuntimeError(message)
         self._page = LivePage(self._executor.nodes[-1], self._executor.stats, port, title, folder)
         weakref.finalize(self, self._page.close)
-        return self._page.url
+        url = self._page.url
+        assert url is not None  # a port was given
+        return url
 
     def close(self) -> None:
         """End all actors of the run, and the engine where the run started it. Twice does no harm.

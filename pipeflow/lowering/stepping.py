@@ -74,23 +74,24 @@ class Step(Generic[T_co]):
 
 def step_between(before: RunStats, after: RunStats, item: T) -> Step[T]:
     """The step that led from some figures of a run to others."""
-    nodes = [_difference(old, new) for old, new in zip(before.nodes, after.nodes, strict=True)]
+    pairs = zip(before.nodes, after.since(before).nodes, strict=True)
+    nodes = [_node_step(then.queue, recent) for then, recent in pairs]
     return Step(item, tuple(node for node in nodes if node is not None))
 
 
-def _difference(before: NodeStats, after: NodeStats) -> NodeStep | None:
-    """What a node did; None if nothing."""
+def _node_step(queue_before: int, recent: NodeStats) -> NodeStep | None:
+    """What a node did, of its figures since the step before; None if nothing."""
     step = NodeStep(
-        after.name,
-        after.site,
-        after.items_in - before.items_in,
-        after.items_out - before.items_out,
-        after.busy_seconds - before.busy_seconds,
-        before.queue,
-        after.queue,
-        after.restarts - before.restarts,
+        recent.name,
+        recent.site,
+        recent.items_in,
+        recent.items_out,
+        recent.busy_seconds,
+        queue_before,
+        recent.queue,
+        recent.restarts,
     )
-    did = (step.items_in, step.items_out, step.busy_seconds, after.queue - before.queue, step.restarts)
+    did = (step.items_in, step.items_out, step.busy_seconds, recent.queue - queue_before, step.restarts)
     return step if any(did) else None
 
 

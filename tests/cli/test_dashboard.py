@@ -54,7 +54,7 @@ def test_the_page_is_served_while_the_run_is_trained(
         return Reader()
 
     monkeypatch.setattr(training, "display", display)
-    monkeypatch.setattr("pipeflow.cli.dashboard.LINGER", 0.0)
+    monkeypatch.setattr("pipeflow.dashboard.live.LINGER", 0.0)
     assert trained("--steps", "300", "--dashboard") == 0
     assert [(one["title"], one["ending"]) for one in told] == [("ppo on CartPole-v1", None)]
 
