@@ -62,6 +62,7 @@ def _held(gather: nodes.Gather, sender: Sender, root: Node) -> Iterator[Finding]
         node for node in walk(sender) if node is not gather and node is not sender and gather in walk(node)
     ]
     yield from _ahead(between, sender, root)
+    yield from _amid(gather, sender, between)
     yield from _apart(gather, sender, between)
 
 
@@ -87,6 +88,21 @@ def _ahead(between: list[Node], sender: Sender, root: Node) -> Iterator[Finding]
                 "weights; join them with .round_robin()"
             )
             yield AHEAD.broken(node.site, message)
+
+
+def _amid(gather: nodes.Gather, sender: Sender, between: list[Node]) -> Iterator[Finding]:
+    """Whether weights follow items that are no part of the round, and that a union lets through within it."""
+    whole = gather.mode == "rounds" or shard_count(gather.input) == 1
+    for node in between:
+        if isinstance(node, nodes.Union) and not (node.policy == "round_robin" and whole):
+            for branch in node.branches:
+                if gather not in walk(branch) and not isinstance(branch, nodes.Drain):
+                    message = (
+                        f"{node.name} lets items of {branch.name} ({branch.site}) through while a round of "
+                        f"{gather.name} ({gather.site}) is under way, and {sender.name} ({sender.site}) sends "
+                        f"weights after each; put {sender.name} into the branch of {gather.name}"
+                    )
+                    yield WITHIN_A_ROUND.broken(node.site, message)
 
 
 def _free_union(share: nodes.Share, root: Node) -> nodes.Union | None:

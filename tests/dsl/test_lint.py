@@ -199,9 +199,21 @@ def a_single_worker() -> Plan:
     return made | learner.stage(PPOLearner.update) | sync_weights(learner, worker)
 
 
+def something_else_after_each_round() -> Plan:
+    update = rounds() | Advantages.concatenate | learner.stage(PPOLearner.update)
+    return (update & from_items(range(5))).round_robin() | sync_weights(learner, workers)
+
+
+def something_else_that_is_drained() -> Plan:
+    update = rounds() | Advantages.concatenate | learner.stage(PPOLearner.update)
+    return (update & (from_items(range(5)) | drain)) | sync_weights(learner, workers)
+
+
 @pytest.mark.parametrize(
     "build",
     [
+        something_else_after_each_round,
+        something_else_that_is_drained,
         everything_of_a_round_at_once,
         a_round_counted_by_hand,
         two_rounds_an_update,
@@ -230,9 +242,26 @@ def pieces_of_a_round() -> Plan:
     return update | sync_weights(learner, workers)
 
 
+def something_else_within_a_round() -> Plan:
+    update = rounds() | Advantages.concatenate | learner.stage(PPOLearner.update)
+    return (update & from_items(range(5))) | sync_weights(learner, workers)
+
+
+def something_else_between_the_items_of_a_round() -> Plan:
+    made = workers.produce(RolloutWorker.sample) | gae() | gather_sync()
+    update = made | learner.stage(PPOLearner.update)
+    return (update & from_items(range(5))).round_robin() | sync_weights(learner, workers)
+
+
 @pytest.mark.parametrize(
     ("build", "codes"),
-    [(a_part_of_a_round, ["PF302"]), (joined_by_steps, ["PF302"]), (pieces_of_a_round, ["PF302"])],
+    [
+        (a_part_of_a_round, ["PF302"]),
+        (joined_by_steps, ["PF302"]),
+        (pieces_of_a_round, ["PF302"]),
+        (something_else_within_a_round, ["PF302"]),
+        (something_else_between_the_items_of_a_round, ["PF302", "PF302"]),
+    ],
 )
 def test_what_may_break_a_round_is_said(build: Callable[[], Plan], codes: list[str]) -> None:
     assert [finding.code for finding in lint(build(), on_policy=True)] == codes
