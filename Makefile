@@ -44,7 +44,7 @@ test-domain: $(VENV)/dev.stamp
 test-rest: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest -m "not slow and not ray" $(addprefix --ignore=,$(DOMAIN))
 
-slow: $(VENV)/dev.stamp  ## the tests that train to a result or wait for timeouts
+slow: $(VENV)/dev.stamp  ## the tests that train to a result, use Ray at length, or wait for timeouts
 	$(INSTALL) -e '.[dev,envpool,tune,video]'
 	$(BIN)/python -m pytest -m slow
 
