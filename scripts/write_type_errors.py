@@ -92,8 +92,9 @@ LESSONS = (
         "messages",
         "weights_of_what_has_none",
         "`sync_weights(learner, workers)` calls `weights()` on the first and `set_weights(weights)` on the "
-        "second. The class that the message names lacks its one. Mostly other actors were meant, or the two "
-        "were exchanged.",
+        "second: the first `HasWeights`, the second `TakesWeights`, of one type. `Replay` has none. Mostly other "
+        "actors were meant, or the two were exchanged. Where both have their method, and one gives another type "
+        'than the other takes, mypy says `Cannot infer value of type parameter "Weights" of "sync_weights"`.',
     ),
     Lesson(
         "A branch that was not drained",

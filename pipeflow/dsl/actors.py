@@ -37,6 +37,7 @@ V = TypeVar("V")
 W = TypeVar("W")
 A_contra = TypeVar("A_contra", contravariant=True)
 B_co = TypeVar("B_co", covariant=True)
+W_co = TypeVar("W_co", covariant=True)
 W_contra = TypeVar("W_contra", contravariant=True)
 
 
@@ -134,12 +135,12 @@ class Send(Operator, Generic[A_contra]):
 
 @final
 @dataclass(frozen=True, repr=False)
-class Actors(Generic[W]):
-    """A description of `count` identical actors of class `W`. Made by `actors`; a run starts them."""
+class Actors(Generic[W_co]):
+    """A description of `count` identical actors of class `W_co`. Made by `actors`; a run starts them."""
 
     group: Group
 
-    def produce(self, method: Callable[[W], T | NotReady | Ended], /) -> ParallelStream[T, W]:
+    def produce(self, method: Callable[[W_co], T | NotReady | Ended], /) -> ParallelStream[T, W_co]:
         """One shard an actor: what the method returns, again and again.
 
         A method may return `NotReady` when it has nothing yet and `Ended` when it has nothing more; neither
@@ -157,7 +158,7 @@ class Actors(Generic[W]):
             )
         )
 
-    def stage(self, method: Callable[[W, A], B], /) -> Placed[A, B, W]:
+    def stage(self, method: Callable[[W_co, A], B], /) -> Placed[A, B, W_co]:
         """A method of the actors as a stage: see `Placed`."""
         site = call_site()
         check_method(self.group, method, site)
@@ -165,7 +166,7 @@ class Actors(Generic[W]):
             name=f"{self.group.name}.stage({name_of(method)})", site=site, group=self.group, method=method
         )
 
-    def scatter(self) -> Scatter[W]:
+    def scatter(self) -> Scatter[W_co]:
         """Spread a stream over the actors, item k to actor ``k % count``, where it goes on as their shards.
 
         With ``gather_rounds() | group.broadcast()`` it is how learners share the work of an update::
@@ -179,7 +180,7 @@ class Actors(Generic[W]):
         name = f"{self.group.name}.scatter()"
         return Scatter(name=name, site=call_site(), group=self.group, to_all=False)
 
-    def broadcast(self) -> Scatter[W]:
+    def broadcast(self) -> Scatter[W_co]:
         """Give every item of a stream to all of the actors, where it goes on as their shards; see `scatter`.
 
         ``gather_rounds() | group.broadcast() | mean`` is an all-reduce: the driver hands references around and
@@ -188,7 +189,7 @@ class Actors(Generic[W]):
         name = f"{self.group.name}.broadcast()"
         return Scatter(name=name, site=call_site(), group=self.group, to_all=True)
 
-    def send(self, method: Callable[[W, A], object], /) -> Send[A]:
+    def send(self, method: Callable[[W_co, A], object], /) -> Send[A]:
         """Pass items on, and send each to all actors; messages take effect in the order sent (law 9)."""
         site = call_site()
         check_method(self.group, method, site)
@@ -196,11 +197,11 @@ class Actors(Generic[W]):
             name=f"{self.group.name}.send({name_of(method)})", site=site, group=self.group, method=method
         )
 
-    def named(self, name: str) -> Actors[W]:
+    def named(self, name: str) -> Actors[W_co]:
         """The same description under a name of the user's."""
         return Actors(dataclasses.replace(self.group, name=name))
 
-    def resources(self, *, cpus: float = 1.0, gpus: float = 0.0, **custom: float) -> Actors[W]:
+    def resources(self, *, cpus: float = 1.0, gpus: float = 0.0, **custom: float) -> Actors[W_co]:
         """What each actor reserves where an engine places actors by resources.
 
         Args:
@@ -217,7 +218,7 @@ class Actors(Generic[W]):
         _check_resources(gpus, wanted, custom)
         return Actors(dataclasses.replace(self.group, resources=MappingProxyType(wanted)))
 
-    def placement(self, strategy: Placement, /) -> Actors[W]:
+    def placement(self, strategy: Placement, /) -> Actors[W_co]:
         """How the actors of the group share the nodes of a cluster; without it the cluster decides for each alone.
 
         The places of all are reserved together, and no actor starts before there is room for every one. A place is
@@ -235,7 +236,7 @@ class Actors(Generic[W]):
             raise ValueError(message)
         return Actors(dataclasses.replace(self.group, placement=strategy))
 
-    def restarts(self, count: int, /) -> Actors[W]:
+    def restarts(self, count: int, /) -> Actors[W_co]:
         """Let dead actors of the group be started again, `count` times in all (law 19); see `on_error` as well.
 
         A restarted actor gets the weights that were last sent to its group before its first new item. What it had
@@ -249,7 +250,7 @@ class Actors(Generic[W]):
             raise ValueError(message)
         return Actors(dataclasses.replace(self.group, restarts=count))
 
-    def on_error(self, policy: OnError, /) -> Actors[W]:
+    def on_error(self, policy: OnError, /) -> Actors[W_co]:
         """What it means that code raises in an actor of the group, or that one dies with no restart left.
 
         Args:
@@ -269,7 +270,7 @@ class Actors(Generic[W]):
             raise ValueError(message)
         return Actors(dataclasses.replace(self.group, on_error=policy))
 
-    def time_limit(self, seconds: float, /) -> Actors[W]:
+    def time_limit(self, seconds: float, /) -> Actors[W_co]:
         """Let a call in an actor take no longer; if one does, the actor is ended as if its process had died.
 
         `restarts` and `on_error` say what then. Without it a call may take as long as it likes: an environment

@@ -15,7 +15,7 @@ from pipeflow.dsl.actors import Actors
 from pipeflow.dsl.checks import check_positive
 from pipeflow.dsl.errors import PlanError
 from pipeflow.dsl.expressions import Operator
-from pipeflow.dsl.item_types import name_of
+from pipeflow.dsl.item_types import fits, name_of, returned_type, show, taken_type
 from pipeflow.dsl.nodes import Group
 from pipeflow.dsl.operands import expect_stream
 from pipeflow.dsl.replies import check_sourced, reply_node
@@ -26,6 +26,7 @@ from pipeflow.dsl.streams import Stream
 T = TypeVar("T")
 A = TypeVar("A")
 W = TypeVar("W")
+Weights = TypeVar("Weights")
 Message = TypeVar("Message")
 A_co = TypeVar("A_co", covariant=True)
 T_co = TypeVar("T_co", covariant=True)
@@ -50,10 +51,6 @@ class TakesWeights(Protocol[Wt_contra]):
     def set_weights(self, weights: Wt_contra, /) -> None:
         """Act with these weights from the next item on."""
         ...
-
-
-Learner = TypeVar("Learner", bound=HasWeights[Any])
-Worker = TypeVar("Worker", bound=TakesWeights[Any])
 
 
 @final
@@ -85,7 +82,9 @@ class SyncWeights(Operator):
         )
 
 
-def sync_weights(learner: Actors[Learner], workers: Actors[Worker], *, every: int = 1) -> SyncWeights:
+def sync_weights(
+    learner: Actors[HasWeights[Weights]], workers: Actors[TakesWeights[Weights]], *, every: int = 1
+) -> SyncWeights:
     """Send the learner's weights to all workers, once at the start and then after every n-th item.
 
     The message is sent before the item is delivered. Behind a `gather_sync` it is hence applied before
@@ -97,19 +96,27 @@ def sync_weights(learner: Actors[Learner], workers: Actors[Worker], *, every: in
         every: after how many items.
 
     Raises:
-        PlanError: there are several learners, or one of the two has not the method that it needs.
+        PlanError: there are several learners, one of the two has not the method that it needs, or the workers
+            take other weights than the learner has.
         ValueError: `every` is below 1.
     """
+    sync = sync_groups(learner.group, workers.group, every)
+    _check_weights(sync.learner, sync.get, workers.group, "sync_weights", sync.site)
+    return sync
+
+
+def sync_groups(learner: Group, workers: Group, every: int) -> SyncWeights:
+    """As `sync_weights`, for a caller who knows that the workers take what it makes of the learner's weights."""
     check_positive(every, "sync_weights(every)")
     site = call_site()
-    get = _weights_of(learner.group, "sync_weights", site)
-    set_ = _method(workers.group, "set_weights", "sync_weights", site)
+    get = _weights_of(learner, "sync_weights", site)
+    set_ = _method(workers, "set_weights", "sync_weights", site)
     suffix = f", every={every}" if every > 1 else ""
     return SyncWeights(
-        name=f"sync_weights({learner.group.name}, {workers.group.name}{suffix})",
+        name=f"sync_weights({learner.name}, {workers.name}{suffix})",
         site=site,
-        learner=learner.group,
-        workers=workers.group,
+        learner=learner,
+        workers=workers,
         get=get,
         set=set_,
         every=every,
@@ -118,18 +125,18 @@ def sync_weights(learner: Actors[Learner], workers: Actors[Worker], *, every: in
 
 @final
 @dataclass(frozen=True, kw_only=True, repr=False)
-class ReplyWeights(Operator):
+class ReplyWeights(Operator, Generic[Wt_co]):
     """See `reply_weights`."""
 
     learner: Group
     get: Callable[..., object]
     every: int
 
-    def __ror__(self, left: Stream[Sourced[T, Worker]], /) -> Stream[T]:
+    def __ror__(self, left: Stream[Sourced[T, TakesWeights[Wt_co]]], /) -> Stream[T]:
         stream, site = expect_stream(left, self), operator_site(self.site)
         check_sourced(stream.node, self.name, site)
         for group in nodes.producers_of(stream.node):
-            _method(group, "set_weights", "reply_weights", site)
+            _check_weights(self.learner, self.get, group, "reply_weights", site)
         return Stream(
             nodes.ReplyWeights(
                 name=self.name,
@@ -144,7 +151,7 @@ class ReplyWeights(Operator):
         )
 
 
-def reply_weights(learner: Actors[Learner], *, every: int = 1) -> ReplyWeights:
+def reply_weights(learner: Actors[HasWeights[Weights]], *, every: int = 1) -> ReplyWeights[Weights]:
     """Send the learner's weights to just the workers that an item came from, and pass the plain item on (law 9).
 
     A worker gets them after every n-th item of its own, before the item is delivered, and all workers once at the
@@ -155,7 +162,8 @@ def reply_weights(learner: Actors[Learner], *, every: int = 1) -> ReplyWeights:
         every: after how many items of a worker.
 
     Raises:
-        PlanError: there are several learners, or one of the two has not the method that it needs.
+        PlanError: there are several learners, one of the two has not the method that it needs, or the workers
+            take other weights than the learner has.
         ValueError: `every` is below 1.
     """
     check_positive(every, "reply_weights(every)")
@@ -221,9 +229,6 @@ class HasTarget(Protocol):
         ...
 
 
-Targeting = TypeVar("Targeting", bound=HasTarget)
-
-
 @final
 @dataclass(frozen=True, kw_only=True, repr=False)
 class UpdateTarget(Operator):
@@ -249,7 +254,7 @@ class UpdateTarget(Operator):
         )
 
 
-def update_target(learner: Actors[Targeting], *, every: int = 1) -> UpdateTarget:
+def update_target(learner: Actors[HasTarget], *, every: int = 1) -> UpdateTarget:
     """Let the learner's target network follow, after every n-th item that passes (law 9).
 
     Args:
@@ -286,6 +291,20 @@ def _weights_of(learner: Group, operator: str, site: Site) -> Callable[..., obje
         )
         raise PlanError(message)
     return get
+
+
+def _check_weights(
+    learner: Group, get: Callable[..., object], workers: Group, operator: str, site: Site
+) -> None:
+    """Refuse workers that do not take weights, or take other ones than the learner's."""
+    given = returned_type(get)
+    taken = taken_type(_method(workers, "set_weights", operator, site), 1)
+    if not fits(given, taken):
+        message = (
+            f"{site}: {operator} sends {show(given)}, the weights of {learner.name} ({learner.site}), but "
+            f"{workers.name} ({workers.site}) takes {show(taken)}; name the learner that these workers act for"
+        )
+        raise PlanError(message)
 
 
 def _method(group: Group, name: str, operator: str, site: Site) -> Callable[..., object]:

@@ -242,9 +242,9 @@ def test_weights_need_a_method_on_either_side() -> None:
     with pytest.raises(
         PlanError, match=rf"^{HERE}: sync_weights needs Quiet \({HERE}\) to have a method weights$"
     ):
-        sync_weights(actors(Quiet, 1), WORKERS)  # type: ignore[type-var]
+        sync_weights(actors(Quiet, 1), WORKERS)  # type: ignore[arg-type]
     with pytest.raises(PlanError, match=rf"needs Learner \({HERE}\) to have a method set_weights"):
-        sync_weights(LEARNER, LEARNER)  # type: ignore[type-var]
+        sync_weights(LEARNER, LEARNER)  # type: ignore[arg-type]
 
 
 def test_weights_to_the_source_need_a_source_that_takes_them() -> None:
@@ -261,7 +261,7 @@ def test_a_target_needs_a_method() -> None:
     with pytest.raises(
         PlanError, match=rf"^{HERE}: update_target needs Learner \({HERE}\) to have a method update_target$"
     ):
-        update_target(LEARNER)  # type: ignore[type-var]
+        update_target(LEARNER)  # type: ignore[arg-type]
 
 
 def test_weights_come_from_one_learner() -> None:

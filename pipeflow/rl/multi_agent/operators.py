@@ -7,15 +7,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import TypeVar
 
-from pipeflow.dsl import Actors, HasWeights, Stage, stage, sync_weights
-from pipeflow.dsl.messages import SyncWeights
+from pipeflow.dsl import Actors, HasWeights, Stage, stage
+from pipeflow.dsl.messages import SyncWeights, sync_groups
 from pipeflow.rl.batches import Trajectories, Weights
 from pipeflow.rl.multi_agent.batches import MultiAgentTrajectories, PolicyWeights
 from pipeflow.rl.multi_agent.rollouts import MultiAgentWorker
-
-Learner = TypeVar("Learner", bound=HasWeights[Weights])
 
 
 def select(policy: str) -> Stage[MultiAgentTrajectories, Trajectories]:
@@ -35,7 +32,7 @@ def select(policy: str) -> Stage[MultiAgentTrajectories, Trajectories]:
 
 
 def sync_policy_weights(
-    policy: str, learner: Actors[Learner], workers: Actors[MultiAgentWorker], *, every: int = 1
+    policy: str, learner: Actors[HasWeights[Weights]], workers: Actors[MultiAgentWorker], *, every: int = 1
 ) -> SyncWeights:
     """As `sync_weights`, for the learner of one of the policies that the workers act with.
 
@@ -44,7 +41,7 @@ def sync_policy_weights(
     """
     suffix = f", every={every}" if every > 1 else ""
     name = f"sync_policy_weights({policy!r}, {learner.group.name}, {workers.group.name}{suffix})"
-    sync = sync_weights(learner, workers, every=every)
+    sync = sync_groups(learner.group, workers.group, every)
     return replace(sync, name=name, get=partial(_weights_of, policy))
 
 

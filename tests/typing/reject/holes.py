@@ -14,10 +14,9 @@ from pipeflow import (
     gather_sync,
     max_lag,
     select_shards,
-    sync_weights,
     take,
 )
-from tests.typing.domain import RolloutWorker, Trajectories, count, gae, learner, workers
+from tests.typing.domain import RolloutWorker, Trajectories, count, gae, workers
 
 
 def sampled() -> Stream[Trajectories]:
@@ -67,15 +66,6 @@ def a_stage_of_another_group_of_the_same_class() -> None:
 def a_count_that_is_negative() -> None:
     take(-1)  # E: none
     # R: none, a ValueError: take(count) must be at least 0, got -1
-
-
-def weights_of_another_type_than_the_workers_take() -> None:
-    class Worker:
-        def set_weights(self, weights: str, /) -> None:
-            pass
-
-    sync_weights(learner, actors(Worker, 1))  # E: none
-    # R: none, the types of weights are not compared
 
 
 def a_lag_of_what_is_not_asynchronous() -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from pipeflow import (
     Stream,
+    actors,
     gather_async,
     gather_sync,
     reply,
@@ -38,19 +39,28 @@ def sampled() -> Stream[Trajectories]:
 
 
 def weights_of_workers_to_a_learner() -> None:
-    sync_weights(workers, learner)  # E: type-var: Value of type variable "Learner" of "sync_weights" cannot be "RolloutWorker"  # E: type-var: Value of type variable "Worker" of "sync_weights" cannot be "PPOLearner"
+    sync_weights(workers, learner)  # E: arg-type: Argument 1 to "sync_weights" has incompatible type "Actors[RolloutWorker]"; expected "Actors[HasWeights[Never]]"  # E: arg-type: Argument 2 to "sync_weights" has incompatible type "Actors[PPOLearner]"; expected "Actors[TakesWeights[Never]]"
     # R: sync_weights needs RolloutWorker .. to have a method weights
     # W: there are two mistakes
 
 
 def weights_of_what_has_none() -> None:
-    sync_weights(replay, workers)  # E: type-var: Value of type variable "Learner" of "sync_weights" cannot be "Replay"
+    sync_weights(replay, workers)  # E: arg-type: Argument 1 to "sync_weights" has incompatible type "Actors[Replay]"; expected "Actors[HasWeights[Weights]]"
     # R: sync_weights needs Replay .. to have a method weights
 
 
 def weights_to_what_takes_none() -> None:
-    sync_weights(learner, replay)  # E: type-var: Value of type variable "Worker" of "sync_weights" cannot be "Replay"
+    sync_weights(learner, replay)  # E: arg-type: Argument 2 to "sync_weights" has incompatible type "Actors[Replay]"; expected "Actors[TakesWeights[Weights]]"
     # R: sync_weights needs Replay .. to have a method set_weights
+
+
+def weights_of_another_type_than_the_workers_take() -> None:
+    class Worker:
+        def set_weights(self, weights: str, /) -> None:
+            pass
+
+    sync_weights(learner, actors(Worker, 1))  # E: misc: Cannot infer value of type parameter "Weights" of "sync_weights"  # P: reportArgumentType
+    # R: sync_weights sends Weights, the weights of PPOLearner .. but Worker .. takes str
 
 
 def weights_every_other_item() -> None:
@@ -59,23 +69,36 @@ def weights_every_other_item() -> None:
 
 
 def a_target_of_what_has_none() -> None:
-    update_target(learner, every=2)  # E: type-var: Value of type variable "Targeting" of "update_target" cannot be "PPOLearner"
+    update_target(learner, every=2)  # E: arg-type: Argument 1 to "update_target" has incompatible type "Actors[PPOLearner]"; expected "Actors[HasTarget]"
     # R: update_target needs PPOLearner .. to have a method update_target
 
 
 def weights_to_a_source_that_nobody_knows() -> None:
-    sampled() | reply_weights(learner)  # E: operator: ("Stream[Trajectories]" and "ReplyWeights")
+    sampled() | reply_weights(learner)  # E: operator: ("Stream[Trajectories]" and "ReplyWeights[Weights]")
     # R: reply_weights(PPOLearner) needs to know where items came from; gather with .with_source()
 
 
 def weights_to_a_source_that_takes_none() -> None:
     sourced = replay.produce(Replay.sample) | gather_async().with_source()
-    sourced | reply_weights(learner)  # E: operator: ("Stream[Sourced[Transitions, Replay]]" and "ReplyWeights")
+    sourced | reply_weights(learner)  # E: operator: ("Stream[Sourced[Transitions, Replay]]" and "ReplyWeights[Weights]")
     # R: reply_weights needs Replay .. to have a method set_weights
 
 
+def weights_of_another_type_than_the_source_takes() -> None:
+    class Sampler:
+        def sample(self) -> int:
+            return 0
+
+        def set_weights(self, weights: str, /) -> None:
+            pass
+
+    sourced = actors(Sampler, 1).produce(Sampler.sample) | gather_async().with_source()
+    sourced | reply_weights(learner)  # E: operator: ("Stream[Sourced[int, Sampler]]" and "ReplyWeights[Weights]")
+    # R: reply_weights sends Weights, the weights of PPOLearner .. but Sampler .. takes str
+
+
 def weights_to_the_source_from_what_has_none() -> None:
-    reply_weights(replay)  # E: type-var: Value of type variable "Learner" of "reply_weights" cannot be "Replay"
+    reply_weights(replay)  # E: arg-type: Argument 1 to "reply_weights" has incompatible type "Actors[Replay]"; expected "Actors[HasWeights[Never]]"
     # R: reply_weights needs Replay .. to have a method weights
 
 
