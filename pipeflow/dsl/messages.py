@@ -101,7 +101,7 @@ def sync_weights(
         ValueError: `every` is below 1.
     """
     sync = sync_groups(learner.group, workers.group, every)
-    _check_weights(sync.learner, sync.get, workers.group, "sync_weights", sync.site)
+    _check_weights(sync.learner, sync.get, sync.workers, sync.set, "sync_weights", sync.site)
     return sync
 
 
@@ -136,7 +136,8 @@ class ReplyWeights(Operator, Generic[Wt_co]):
         stream, site = expect_stream(left, self), operator_site(self.site)
         check_sourced(stream.node, self.name, site)
         for group in nodes.producers_of(stream.node):
-            _check_weights(self.learner, self.get, group, "reply_weights", site)
+            set_ = _method(group, "set_weights", "reply_weights", site)
+            _check_weights(self.learner, self.get, group, set_, "reply_weights", site)
         return Stream(
             nodes.ReplyWeights(
                 name=self.name,
@@ -294,11 +295,15 @@ def _weights_of(learner: Group, operator: str, site: Site) -> Callable[..., obje
 
 
 def _check_weights(
-    learner: Group, get: Callable[..., object], workers: Group, operator: str, site: Site
+    learner: Group,
+    get: Callable[..., object],
+    workers: Group,
+    set_: Callable[..., object],
+    operator: str,
+    site: Site,
 ) -> None:
-    """Refuse workers that do not take weights, or take other ones than the learner's."""
-    given = returned_type(get)
-    taken = taken_type(_method(workers, "set_weights", operator, site), 1)
+    """Refuse workers that take other weights than the learner's."""
+    given, taken = returned_type(get), taken_type(set_, 1)
     if not fits(given, taken):
         message = (
             f"{site}: {operator} sends {show(given)}, the weights of {learner.name} ({learner.site}), but "

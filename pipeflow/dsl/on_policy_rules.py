@@ -96,7 +96,7 @@ def _amid(gather: nodes.Gather, sender: Sender, between: list[Node]) -> Iterator
     for node in between:
         if isinstance(node, nodes.Union) and not (node.policy == "round_robin" and whole):
             for branch in node.branches:
-                if gather not in walk(branch) and not isinstance(branch, nodes.Drain):
+                if gather not in walk(branch) and not branch.drained:
                     message = (
                         f"{node.name} lets items of {branch.name} ({branch.site}) through while a round of "
                         f"{gather.name} ({gather.site}) is under way, and {sender.name} ({sender.site}) sends "

@@ -209,11 +209,18 @@ def something_else_that_is_drained() -> Plan:
     return (update & (from_items(range(5)) | drain)) | sync_weights(learner, workers)
 
 
+def several_others_that_are_drained() -> Plan:
+    update = rounds() | Advantages.concatenate | learner.stage(PPOLearner.update)
+    others = ((from_items(range(5)) | drain) & (from_items(range(3)) | drain)).round_robin()
+    return (update & others) | sync_weights(learner, workers)
+
+
 @pytest.mark.parametrize(
     "build",
     [
         something_else_after_each_round,
         something_else_that_is_drained,
+        several_others_that_are_drained,
         everything_of_a_round_at_once,
         a_round_counted_by_hand,
         two_rounds_an_update,
