@@ -214,6 +214,14 @@ def test_a_union_by_steps_has_one_outcome() -> None:
     assert items_of(((one | drain) & other).by_steps(1, 2)) == {(10, 11)}
 
 
+def test_a_filter_that_rejected_may_be_asked_again_while_the_union_by_steps_waits() -> None:
+    workers = actors(Worker, 1, 2, 40)
+    even = (from_items([20, 21, 22]).filter(is_even)).map(Counted)
+    sampled = (workers.produce(Worker.sample) | gather_sync()).map(Counted)
+    # 20 and 41 count for three steps each. Then 21 is rejected, and 22 may come before 42 or after it.
+    assert items_of((even & sampled).by_steps(1, 1)) == {(20, 41, 22, 42), (20, 41, 42, 22)}
+
+
 def test_a_prioritised_union_serves_who_comes_later_only_while_the_first_waits() -> None:
     assert items_of((from_items([1, 2]) & from_items([10])).prioritised()) == {(1, 2, 10)}
     waiting = items_of(((from_shards([[1, 2]]) | gather_sync()) & from_items([10])).prioritised())

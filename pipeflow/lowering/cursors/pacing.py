@@ -71,14 +71,19 @@ class BufferCursor(OneInputCursor):
         """Take in one item, if there is room and one; whether anything moved."""
         if self._ended or len(self._items) >= self._size:
             return False
-        found = self._pull()
+        found = self._taken_in()
         if isinstance(found, Item):
             self._items.append(found)
-        self._ended = found is Signal.DONE
-        return self._ended or isinstance(found, Item) or found in (Signal.PASS, Signal.REJECTED)
+        return isinstance(found, Item) or found in (Signal.DONE, Signal.PASS, Signal.REJECTED)
 
     @override
     def _poll(self) -> Item | Signal:
         if self._items:
             return self._items.popleft()
-        return Signal.DONE if self._ended else self._pull()
+        return Signal.DONE if self._ended else self._taken_in()
+
+    def _taken_in(self) -> Item | Signal:
+        # Who asked does not matter: after its end the input is not asked again.
+        found = self._pull()
+        self._ended = found is Signal.DONE
+        return found

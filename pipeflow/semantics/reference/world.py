@@ -193,5 +193,8 @@ def _depends(node: Node) -> bool:
             return True
         case nodes.Place(max_in_flight=count, group=group):
             return count > 1 and group.count > 1
+        case nodes.Union(policy="by_steps"):
+            # A branch whose filter rejected is asked again while the union waits for the one that came after it.
+            return any(isinstance(stage, nodes.Gate) for stage in walk(node))
         case _:
             return False

@@ -22,6 +22,7 @@ from pipeflow.dsl import (
 )
 from pipeflow.dsl.pacing import Pace
 from pipeflow.lowering.engines.sim import Sim
+from pipeflow.testing import Schedule, check_schedule
 from tests.conftest import EngineName
 from tests.lowering.actors import Arithmetic, Counter, Recorder, Store
 from tests.lowering.clock import ClockedEngine
@@ -170,6 +171,15 @@ def test_taking_through_a_buffer_leaves_at_most_its_size_behind() -> None:
     with (few & from_items([-1] * 30)).run() as run:
         assert sorted(run) == [-1] * 30 + [1, 2, 3]
         assert run.ask(counter, Counter.started)[0] <= 3 + 2 + 1
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_buffer_does_not_ask_what_told_its_reader_that_it_has_ended(seed: int) -> None:
+    """Law 18: a branch that is stopped leaves its fork, and what the other end then reads is not for it."""
+    left, right = (from_shards([[1], [2]]) | gather_async(1)).fork(2, buffer=1)
+    first = ((left | buffer(1) | drain) & from_items([3])).map(int)
+    plan = first & (right | drain)
+    check_schedule(plan, Schedule(seed))
 
 
 @pytest.mark.parametrize("seed", range(8))
