@@ -5,6 +5,7 @@ Starts nothing. Where plans come from is said in `targets`, what is looked for i
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 from collections.abc import Callable, Iterable, Sequence
@@ -17,7 +18,7 @@ from pipeflow.cli.errors import UsageError
 from pipeflow.cli.flags import parse
 from pipeflow.cli.targets import Target, target_of
 from pipeflow.cli.type_checking import type_findings
-from pipeflow.dsl.findings import Finding
+from pipeflow.dsl.findings import REFUSED, Finding
 from pipeflow.dsl.lint import RULES, lint
 from pipeflow.dsl.structure_rules import left_out
 
@@ -68,7 +69,7 @@ def check_plans(words: Sequence[str]) -> int:
     found = [finding for target in targets for finding in _findings(target, options.on_policy)]
     if options.types:
         found += type_findings(list(dict.fromkeys(target.file for target in targets)))
-    found = [finding for finding in dict.fromkeys(found) if finding.code not in options.ignore]
+    found = _told_once([finding for finding in dict.fromkeys(found) if finding.code not in options.ignore])
     found.sort(key=lambda finding: (finding.site.file, finding.site.line))
     faults = [finding for finding in found if finding.severity != "note"]
     plans = sum(len(target.plans) for target in targets)
@@ -84,6 +85,18 @@ def _findings(target: Target, on_policy: bool) -> Iterable[Finding]:
         yield from lint(plan, on_policy=on_policy)
     if not target.findings:  # else what is left out may be part of the plan that could not be built
         yield from left_out(target.parts, [plan.node for plan in target.plans.values()])
+
+
+def _told_once(found: Sequence[Finding]) -> list[Finding]:
+    """The findings, where mypy and the plan refuse the same line with the plan's words as a note to mypy's."""
+    refused = {
+        finding.site for finding in found if finding.severity == "error" and not finding.code.startswith("PF")
+    }
+    also = [finding for finding in found if finding.code == REFUSED.code and finding.site in refused]
+    return [
+        *(finding for finding in found if finding not in also),
+        *(dataclasses.replace(finding, severity="note") for finding in also),
+    ]
 
 
 def _counted(number: int, noun: str) -> str:

@@ -66,7 +66,7 @@ def simulate_plan(reference: str, words: Sequence[str]) -> int:
     if options.max_lag is not None:
         invariants.append(policy_lag_at_most(options.max_lag))
     try:
-        check_laws(
+        checked = check_laws(
             plan,
             options.schedules,
             crashes=options.crashes,
@@ -85,7 +85,11 @@ def simulate_plan(reference: str, words: Sequence[str]) -> int:
         return 1
     last = options.seed + options.schedules - 1
     laws = f"laws {', '.join(map(str, options.law))} hold" if options.law else "every law holds"
-    print(f"{reference}: {laws} under {options.schedules} schedules, seeds {options.seed} to {last}")
+    told = f"{laws} under {options.schedules} schedules, seeds {options.seed} to {last}"
+    if options.crashes:
+        ended = checked.ended_by_death or "none"
+        told += f"; actors died in {checked.with_deaths} of them, and {ended} ended with ActorDiedError"
+    print(f"{reference}: {told}")
     return 0
 
 

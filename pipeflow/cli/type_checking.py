@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import json
 import os
@@ -22,7 +23,10 @@ _SETTINGS = (
     "--follow-imports=silent",
     "--no-error-summary",
     "--output=json",
+    # Of its own: mypy forgets what it knows when it is run with other settings, and a project runs it, too.
+    "--cache-dir=.mypy_cache/pipeflow_check",
 )
+_ANY_RETURNED = "no-any-return"
 _SEVERITIES: dict[str, Severity] = {"error": "error", "note": "note"}
 
 
@@ -49,4 +53,30 @@ def type_findings(files: Sequence[Path]) -> list[Finding]:
         found.append(Finding(code, _SEVERITIES.get(report["severity"], "error"), report["message"], site))
         hints = (report["hint"] or "").splitlines()
         found.extend(Finding(code, "note", hint, site) for hint in hints)
-    return found
+    return _without_consequences(found)
+
+
+def _without_consequences(found: Sequence[Finding]) -> list[Finding]:
+    """The findings but for `no-any-return` in a function in which something else does not fit.
+
+    To mypy the result of a ``|`` that it refuses is `Any`, and to return that a second mistake.
+    """
+    errors = [finding for finding in found if finding.severity == "error" and finding.code != _ANY_RETURNED]
+    functions = {file: _functions(Path(file)) for file in {finding.site.file for finding in errors}}
+
+    def follows(finding: Finding) -> bool:
+        around = [lines for lines in functions.get(finding.site.file, ()) if finding.site.line in lines]
+        innermost = min(around, key=len, default=range(0))
+        return any(error.site.file == finding.site.file and error.site.line in innermost for error in errors)
+
+    return [finding for finding in found if finding.code != _ANY_RETURNED or not follows(finding)]
+
+
+def _functions(file: Path) -> list[range]:
+    """The lines of every function of a module."""
+    tree = ast.parse(file.read_bytes())
+    return [
+        range(node.lineno, (node.end_lineno or node.lineno) + 1)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]

@@ -21,6 +21,7 @@ _SATURATED = 0.8
 _IDLE = 0.5
 
 _LARGER_ITEMS = "larger items, so that one call does more"
+_MORE_IN_FLIGHT = "more items in flight, gather_async(n) and max_in_flight(n)"
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,7 @@ def bottleneck_of(stats: RunStats) -> Bottleneck | None:
 
     The advice depends on why the busiest place is not busier, or cannot be:
 
+    - the actors took more time to start than it was busy: figures of a longer run say more;
     - the time between two items, which is the reader's, is more than its share: the plan waits for its reader;
     - it is busy at least 80 % of its time: it needs to be more, or to do less;
     - it is busy less, and a gather in rounds lets shards and stages take turns, which together are busy at least
@@ -106,12 +108,17 @@ def _places(stats: RunStats) -> list[_Place]:
 
 
 def _advice(stats: RunStats, places: Sequence[_Place], busiest: _Place) -> str:
-    reading = stats.reading_seconds / stats.wall_seconds
+    starting, reading = (
+        stats.starting_seconds / stats.wall_seconds,
+        stats.reading_seconds / stats.wall_seconds,
+    )
+    if starting > busiest.share:
+        return f"a longer run, to judge by: {starting:.0%} of the time went into starting the actors"
     if reading > busiest.share:
         return f"less work between two items, where whoever reads the run spends {reading:.0%} of the time"
     if not stats.concurrent:
         if sum(place.share for place in places) < _IDLE:
-            return f"{_LARGER_ITEMS}: most of the time goes into passing them on"
+            return f"{_LARGER_ITEMS}: most of the time goes into passing them and messages on"
         return _alone(busiest)
     if busiest.share >= _SATURATED:
         return _more(busiest)
@@ -125,7 +132,9 @@ def _advice(stats: RunStats, places: Sequence[_Place], busiest: _Place) -> str:
         return f"gather_async() for {where}, where {turns}; its items may be of older weights"
     if busiest.share >= _IDLE:
         return _more(busiest)
-    return f"more items in flight, gather_async(n) and max_in_flight(n), or {_LARGER_ITEMS}"
+    if barriers:
+        return f"{_LARGER_ITEMS}; or, where items may be of older weights, {_MORE_IN_FLIGHT}"
+    return f"{_MORE_IN_FLIGHT}, or {_LARGER_ITEMS}"
 
 
 def _busiest(places: Sequence[_Place], role: str) -> _Place | None:

@@ -384,6 +384,8 @@ class Executor:
             self.busy[call.actor.name] = self.busy.get(call.actor.name, 0.0) + reply.busy
             if installed.program.source is not None:
                 installed.made += reply.tallies[0].made
+        elif reply.tallies and not self.running.restarted:
+            self.stopwatch.started(reply.busy, concurrent=self.engine.concurrent)
         status = reply.status
         if status is Status.FAILED or status is Status.DIED or status is Status.LOST:
             self.lost += purpose == "item"

@@ -6,6 +6,7 @@ which stage, shard and item it was (law 20), and a `StopIteration` is an error l
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from pipeflow.dsl.dispatch import dispatched
 from pipeflow.dsl.nodes import Function
 from pipeflow.dsl.signals import enter_shard, leave_shard
 from pipeflow.lowering.machine import Machine, StepFailed, Uninstalled
-from pipeflow.lowering.program import Answer, Gone, Program, Reply, Status, done
+from pipeflow.lowering.program import Answer, Gone, Program, Reply, Status, Tally, done
 
 if TYPE_CHECKING:
     from pipeflow.state.values import StateValue
@@ -41,7 +42,7 @@ class Host:
         return self._actor is not None
 
     def build(self, factory: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Answer:
-        """Make the user's object."""
+        """Make the user's object; the reply says how many seconds its constructor took."""
         return self._inside(self._build, factory, args, kwargs)
 
     def install(self, key: int, program: Program) -> Answer:
@@ -132,8 +133,9 @@ class Host:
         return answer
 
     def _build(self, factory: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Answer:
+        begun = time.perf_counter()
         self._actor = factory(*args, **kwargs)
-        return done()
+        return Reply(Status.EMPTY, tallies=(Tally(busy=time.perf_counter() - begun),)), None
 
     def _install(self, key: int, program: Program) -> Answer:
         self._programs[key] = Uninstalled(program)  # to stay, should making a state raise

@@ -49,11 +49,13 @@ class Meter:
 class Stopwatch:
     """The wall seconds of a run: while it was asked for an item, and while whoever reads it did something else.
 
-    It stands still before the first item is asked for and after the run has ended.
+    It stands still before the first item is asked for and after the run has ended. Of the seconds in which an item
+    was asked for, `starting` passed while actors were first started.
     """
 
     asked: float = 0.0
     reading: float = 0.0
+    starting: float = 0.0
     reads: bool = False
     since: float | None = None
 
@@ -70,6 +72,10 @@ class Stopwatch:
         self._turn(self.reads)
         self.since = None
 
+    def started(self, constructing: float, *, concurrent: bool) -> None:
+        """An actor was started, whose constructor took so long; those that start at once wait for the last."""
+        self.starting = self.seconds()[0] if concurrent else self.starting + constructing
+
     def seconds(self) -> tuple[float, float]:
         """Both, so far."""
         elapsed = 0.0 if self.since is None else time.perf_counter() - self.since
@@ -77,7 +83,7 @@ class Stopwatch:
 
     def stopped(self) -> Stopwatch:
         """One that stands still where this is."""
-        return Stopwatch(*self.seconds())
+        return Stopwatch(*self.seconds(), self.starting)
 
     def _turn(self, reads: bool) -> None:
         now = time.perf_counter()
@@ -161,6 +167,8 @@ class RunStats:
         groups: the figures of every group of actors.
         wall_seconds: since the first item was asked for, until the run ended.
         reading_seconds: how many of them passed between two items, with whoever reads the run.
+        starting_seconds: how many of them passed while the actors were first started: on Ray until the last
+            was, in one process in constructors.
         concurrent: whether actors work at the same time, as they do on Ray.
     """
 
@@ -173,6 +181,7 @@ class RunStats:
     wall_seconds: float = 0.0
     reading_seconds: float = 0.0
     concurrent: bool = False
+    starting_seconds: float = 0.0
 
     @property
     def bottleneck(self) -> Bottleneck | None:
@@ -221,6 +230,7 @@ class RunStats:
             lost=self.lost - earlier.lost,
             wall_seconds=self.wall_seconds - earlier.wall_seconds,
             reading_seconds=self.reading_seconds - earlier.reading_seconds,
+            starting_seconds=self.starting_seconds - earlier.starting_seconds,
         )
 
     def __getitem__(self, name: str) -> NodeStats:
@@ -270,6 +280,7 @@ def run_stats(executor: Executor, queues: Mapping[int, int]) -> RunStats:
         asked + reading,
         reading,
         executor.engine.concurrent,
+        executor.stopwatch.starting,
     )
 
 

@@ -3,6 +3,7 @@
 `check_laws` is the one to begin with. `pipeflow.testing.strategies`, which needs hypothesis, draws whole plans.
 """
 
+from pipeflow.testing.checking import Checked as Checked
 from pipeflow.testing.checking import Invariant as Invariant
 from pipeflow.testing.checking import LawViolation as LawViolation
 from pipeflow.testing.checking import check_laws as check_laws

@@ -6,10 +6,11 @@ Apart from the laws because it runs plans; the laws only read traces.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pipeflow.dsl import ActorDiedError, Stream
-from pipeflow.semantics.events import Trace
+from pipeflow.semantics.events import Lost, Trace
 from pipeflow.semantics.laws import LAWS, check
 from pipeflow.testing.schedules import Schedule, Simulated, simulate
 
@@ -31,6 +32,21 @@ class LawViolation(AssertionError):
         super().__init__(f"{problem}\n\n{replay(schedule)}")
 
 
+@dataclass(frozen=True)
+class Checked:
+    """The runs on which every law and invariant was checked and held.
+
+    Attributes:
+        schedules: how many runs.
+        with_deaths: in how many of them an actor died.
+        ended_by_death: how many of those ended with `ActorDiedError`, since its group was not to be restarted.
+    """
+
+    schedules: int
+    with_deaths: int
+    ended_by_death: int
+
+
 # `Any`, here and below: a plan of items of any type.
 def check_laws(
     plan: Stream[Any],
@@ -41,11 +57,12 @@ def check_laws(
     invariants: Sequence[Invariant] = (),
     items: int | None = None,
     seed: int = 0,
-) -> None:
+) -> Checked:
     """Run a plan in the simulation under many schedules and check every law on every run.
 
     >>> from pipeflow import from_shards, gather_async
     >>> check_laws(from_shards([[1, 2], [10]]) | gather_async(2), schedules=5)
+    Checked(schedules=5, with_deaths=0, ended_by_death=0)
 
     Args:
         plan: the plan. Its actors run in this process, so choose a small one.
@@ -56,17 +73,24 @@ def check_laws(
         items: after how many items a run is closed; None for a plan that ends.
         seed: of the first schedule; the others follow.
 
+    Returns: how many runs were checked, and in how many of them actors died.
+
     Raises:
         LawViolation: with the seed that replays it.
         StageError: a stage of the plan raised; a note says under which schedule. Likewise other errors of a run,
             but for actors that died where crashes were asked for and were not to be restarted.
     """
+    with_deaths = ended = 0
     for number in range(schedules):
         schedule = Schedule(seed + number, crashes)
-        error = check_schedule(plan, schedule, laws=laws, invariants=invariants, items=items).error
-        if error is not None and not (crashes and isinstance(error, ActorDiedError)):
-            error.add_note(replay(schedule))
-            raise error
+        run = check_schedule(plan, schedule, laws=laws, invariants=invariants, items=items)
+        died = bool(crashes) and isinstance(run.error, ActorDiedError)
+        if run.error is not None and not died:
+            run.error.add_note(replay(schedule))
+            raise run.error
+        ended += died
+        with_deaths += died or any(isinstance(event, Lost) and event.died for event in run.trace)
+    return Checked(schedules, with_deaths, ended)
 
 
 def check_schedule(

@@ -13,6 +13,13 @@ def on_policy() -> Stream[int]:
     return sampled | learner.stage(Learner.update) | sync_weights(learner, workers, every=2)
 
 
+def restarting() -> Stream[int]:
+    """Whatever dies is started again."""
+    workers, learner = actors(Worker, 2, 3, 0).restarts(1), actors(Learner, 1).restarts(1)
+    sampled = workers.produce(Worker.sample) | gather_sync()
+    return sampled | learner.stage(Learner.update) | sync_weights(learner, workers, every=2)
+
+
 def sent_before_the_barrier() -> Stream[int]:
     """Wrong: the weights go out after every item of a round, while others of the round are still to come."""
     workers, learner = actors(Worker, 2, 3, 0), actors(Learner, 1)

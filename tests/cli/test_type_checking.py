@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from pipeflow.cli import main
+from pipeflow.cli import check, main
 from pipeflow.cli.type_checking import type_findings
+from pipeflow.dsl.findings import Finding
+from pipeflow.dsl.sites import Site
 from tests.cli.checking import FAULTY, HEAD, LINES, MESSAGE
 from tests.cli.small import COMMAND, ENVIRONMENT, ROOT
 
@@ -22,6 +24,36 @@ def test_types_are_what_mypy_says_under_its_codes(tmp_path: Path) -> None:
         ("return-value", "error", 2),
         ("no-untyped-def", "error", 5),
     ]
+
+
+RETURNED = """\
+from collections.abc import Callable
+from typing import Any
+
+
+def misfit() -> str:
+    return (
+        "1"
+        + 1j
+    )
+
+
+def untyped(function: Callable[[], Any]) -> int:
+    def inner() -> int:
+        return ""
+    return function()
+"""
+
+
+def test_any_is_not_said_to_be_returned_where_that_follows_from_a_misfit(tmp_path: Path) -> None:
+    file = tmp_path / "returned.py"
+    file.write_text(RETURNED)
+    assert [(found.code, found.site.line) for found in type_findings([file])] == [
+        ("operator", 8),
+        ("return-value", 14),
+    ]
+    file.write_text(RETURNED.replace("+ 1j", '+ "1"').replace('return ""', "return 1"))
+    assert [(found.code, found.site.line) for found in type_findings([file])] == [("no-any-return", 15)]
 
 
 def test_what_ends_mypy_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str], write: Path) -> None:
@@ -49,6 +81,23 @@ def test_without_mypy_is_said_what_to_install(
         "pipeflow: error: mypy is not installed; pip install 'pipeflow[check]', or pass --no-types to look at "
         "the plans alone\n"
     )
+
+
+def test_a_misfit_that_the_plan_refuses_too_is_one_fault_with_the_plans_words_as_a_note(
+    write: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write.write_text(HEAD + "wrong = from_items([1]) | drain | take(2)\n")
+    line = LINES + 1
+    misfit = Finding("operator", "error", "it does not fit", Site(str(write), line))
+    monkeypatch.setattr(check, "type_findings", lambda files: [misfit])
+    assert main(["check", "plans.py"]) == 1
+    first, second, summary = capsys.readouterr().out.splitlines()
+    assert first == f"plans.py:{line}: error: it does not fit  [operator]"
+    assert second.startswith(f"plans.py:{line}: note: take(2) would never get an item")
+    assert second.endswith("  [PF100]")
+    assert summary == "checked no plans, found 1 fault"
+    assert main(["check", "plans.py", "--ignore", "operator"]) == 1
+    assert capsys.readouterr().out.startswith(f"plans.py:{line}: error: take(2) would")
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Literal
 
 import pytest
 
@@ -18,10 +19,14 @@ def node(name: str, busy: float, role: Role = "driver", group: str = "", waiting
 
 
 def bottleneck(
-    *nodes: NodeStats, groups: tuple[GroupStats, ...] = (), reading: float = 0.0, concurrent: bool = True
+    *nodes: NodeStats,
+    groups: tuple[GroupStats, ...] = (),
+    reading: float = 0.0,
+    concurrent: bool = True,
+    starting: float = 0.0,
 ) -> Bottleneck:
     """The bottleneck of a run of ten seconds."""
-    found = RunStats("ray", nodes, 0, (), 0, groups, 10.0, reading, concurrent).bottleneck
+    found = RunStats("ray", nodes, 0, (), 0, groups, 10.0, reading, concurrent, starting).bottleneck
     assert found is not None
     return found
 
@@ -79,13 +84,31 @@ def test_without_a_barrier_nobody_takes_turns() -> None:
     assert sampling_and_learning(0.3, 0.6).advice.startswith("larger minibatches")
 
 
-@pytest.mark.parametrize("barrier", [False, True])
-def test_where_nobody_is_busy_the_calls_are_too_small_or_too_few(barrier: bool) -> None:
-    found = sampling_and_learning(0.1, 0.2, barrier)
+def test_where_nobody_is_busy_the_calls_are_too_small_or_too_few() -> None:
+    found = sampling_and_learning(0.1, 0.2)
     assert found.node.name == UPDATE
     assert found.advice == (
         "more items in flight, gather_async(n) and max_in_flight(n), or larger items, so that one call does more"
     )
+
+
+def test_behind_a_barrier_more_in_flight_is_said_to_make_items_of_older_weights() -> None:
+    found = sampling_and_learning(0.1, 0.2, barrier=True)
+    assert found.node.name == UPDATE
+    assert found.advice == (
+        "larger items, so that one call does more; or, where items may be of older weights, "
+        "more items in flight, gather_async(n) and max_in_flight(n)"
+    )
+
+
+@pytest.mark.parametrize("concurrent", [False, True])
+def test_a_run_that_took_longer_to_start_than_to_work_is_too_short_to_judge_by(concurrent: bool) -> None:
+    found = bottleneck(
+        node(SAMPLE, 4, "shard", "Worker"),
+        groups=(GroupStats("Worker", 1, 4),), concurrent=concurrent, starting=4.5,
+    )  # fmt: skip
+    assert found.busy_share == pytest.approx(0.4)
+    assert found.advice == "a longer run, to judge by: 45% of the time went into starting the actors"
 
 
 def test_a_stage_on_the_driver_that_is_always_busy_belongs_on_an_actor() -> None:
@@ -143,7 +166,7 @@ def test_in_one_process_a_stage_of_the_driver_is_one_like_another() -> None:
 def test_in_one_process_small_items_are_outweighed_by_passing_them_on() -> None:
     found = bottleneck(node("negate", 2), concurrent=False)
     assert found.advice == (
-        "larger items, so that one call does more: most of the time goes into passing them on"
+        "larger items, so that one call does more: most of the time goes into passing them and messages on"
     )
 
 
@@ -157,6 +180,40 @@ def test_it_prints_as_where_and_what_to_try() -> None:
         "bottleneck: Worker.produce(Worker.sample) (plan.py:7), Worker × 4 busy 90%\n"
         "try: more actors in Worker (it has 4), or more environments in each"
     )
+
+
+class SlowToStart:
+    def __init__(self) -> None:
+        time.sleep(0.05)
+
+    def make(self) -> int:
+        return 1
+
+
+def test_the_time_in_which_actors_start_is_counted_apart() -> None:
+    first, later = starting("inline")
+    assert 0.1 <= first.starting_seconds <= first.wall_seconds
+    assert later.since(first).starting_seconds == 0
+
+
+@pytest.mark.ray
+def test_on_ray_it_lasts_until_the_last_actor_has_started(ray_runtime: None) -> None:
+    first, later = starting(Ray())
+    assert 0.05 <= first.starting_seconds <= first.wall_seconds
+    assert later.since(first).starting_seconds == 0
+
+
+def starting(engine: Literal["inline"] | Ray) -> tuple[RunStats, RunStats]:
+    """The figures after the first item, which say that the run is too short to judge by, and after the second."""
+    with (actors(SlowToStart, 2).produce(SlowToStart.make) | gather_rounds() | len).run(engine) as run:
+        next(run)
+        first = run.stats()
+        next(run)
+        later = run.stats()
+    found = first.bottleneck
+    assert found is not None
+    assert found.advice.startswith("a longer run, to judge by: ")
+    return first, later
 
 
 class Sleeper:

@@ -73,7 +73,7 @@ def test_the_loss_is_the_papers() -> None:
 def test_normalised_advantages_do_not_depend_on_the_scale_of_rewards() -> None:
     batch, policy = rows(0), spec().build(seed=5)
     scaled = replace(batch, advantages=batch.advantages * np.float32(100.0))
-    # A mean of terms near 1 in size that cancel almost wholly, so the error is that of float32 beside 1, not beside the mean.
+    # The mean is of terms near 1 in size that cancel almost wholly, so its error is that of float32 beside 1.
     normalised, plain = ActorCriticLoss(normalise=True), ActorCriticLoss(normalise=False)
     assert normalised(policy, scaled)[1][0].item() == pytest.approx(
         normalised(policy, batch)[1][0].item(), abs=1e-6
