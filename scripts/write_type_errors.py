@@ -132,6 +132,21 @@ the first line of the chain. All that the checkers refuse, and how to read the t
 `pipeflow check` runs mypy with the settings that these words need. `reveal_type(...)` around a part of a plan
 makes a checker say the type of that part.
 
+Three things to know beforehand:
+
+- mypy alone reports a plan that a function returns a second time, at the `return`: `Returning Any from function
+  declared to return "Stream[...]"  [no-any-return]`. It goes when the stage fits, and `pipeflow check` does not
+  show it.
+- `Never` in a type, as in `expected "Actors[HasWeights[Never]]"`, means that no type would do: here nothing could
+  be the weights, since the actors have no `weights()`, or the two groups are the wrong way round.
+- Types stand in the messages as they are written. A dataclass for what passes between stages, weights too, is one
+  word there, and `dict[str, ndarray[tuple[Any, ...], dtype[floating[_32Bit]]]]` is not.
+
+Not about plans at all is `Call to untyped function "log_prob" in typed context  [no-untyped-call]`: torch's own
+distributions are not annotated. Allow calls of those in the settings, `untyped_calls_exclude =
+["torch.distributions"]` under `[tool.mypy]`, which `pipeflow check` reads too, and keep what they return in a
+variable that is annotated, `log_prob: Tensor = ...`.
+
 `rollouts` below is `workers.produce(RolloutWorker.sample)`, and `sampled()` is `rollouts | gather_sync()`.
 
 <!-- Written by python scripts/write_type_errors.py from tests/typing. -->

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import subprocess
+from collections.abc import Sequence
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 
@@ -52,6 +53,9 @@ def test_any_is_not_said_to_be_returned_where_that_follows_from_a_misfit(tmp_pat
         ("operator", 8),
         ("return-value", 14),
     ]
+    file = (
+        tmp_path / "returned_alone.py"
+    )  # mypy knows a file by its size and the second in which it was written
     file.write_text(RETURNED.replace("+ 1j", '+ "1"').replace('return ""', "return 1"))
     assert [(found.code, found.site.line) for found in type_findings([file])] == [("no-any-return", 15)]
 
@@ -89,7 +93,11 @@ def test_a_misfit_that_the_plan_refuses_too_is_one_fault_with_the_plans_words_as
     write.write_text(HEAD + "wrong = from_items([1]) | drain | take(2)\n")
     line = LINES + 1
     misfit = Finding("operator", "error", "it does not fit", Site(str(write), line))
-    monkeypatch.setattr(check, "type_findings", lambda files: [misfit])
+
+    def misfits(files: Sequence[Path]) -> list[Finding]:
+        return [misfit]
+
+    monkeypatch.setattr(check, "type_findings", misfits)
     assert main(["check", "plans.py"]) == 1
     first, second, summary = capsys.readouterr().out.splitlines()
     assert first == f"plans.py:{line}: error: it does not fit  [operator]"
