@@ -12,6 +12,14 @@ import pytest
 from pipeflow.cli.interrupts import Interrupts, deferred
 
 
+@pytest.fixture(autouse=True)
+def started_from_a_terminal(handlers: Callable[[signal.Signals, Any], None]) -> None:
+    """The handlers of such a process; with nohup, or behind `&`, some are ignored."""
+    handlers(signal.SIGINT, signal.default_int_handler)
+    handlers(signal.SIGTERM, signal.SIG_DFL)
+    handlers(signal.SIGHUP, signal.SIG_DFL)
+
+
 class Clock:
     """Stands still unless told otherwise."""
 

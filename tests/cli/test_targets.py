@@ -61,7 +61,8 @@ def test_parts_that_do_not_fit_are_a_finding_at_their_line_and_the_other_plans_a
     )
     first, second, summary = said(capsys, "plans.py", code=1).splitlines()
     assert first.startswith(f"plans.py:{LINES + 2}: error: advantages takes Trajectories")
-    assert first.endswith("put a stage between them that makes Trajectories  [PF100]")
+    assert "; put a stage between them that makes Trajectories, or put this one before advantages" in first
+    assert first.endswith("which is given Trajectories  [PF100]")
     assert second.startswith(f"plans.py:{LINES + 5}: error: take(0)")
     assert summary == "checked 1 plan, found 2 faults"
 

@@ -87,6 +87,22 @@ MISFITS: list[tuple[str, Callable[[], object], str]] = [
     ),
     ("map", lambda: stream().map(report), "report takes Advantages, but"),
     (
+        "the wrong way round",
+        lambda: samples() | advantages | gather_sync() | advantages,
+        r"delivers Advantages; put a stage between them that makes Trajectories, "
+        r"or put this one before advantages, which is given Trajectories$",
+    ),
+    (
+        "the wrong way round, in other actors, which cannot be put before a gather",
+        lambda: samples() | advantages | gather_sync() | scored(),
+        "delivers Advantages; put a stage between them that makes Trajectories$",
+    ),
+    (
+        "the wrong way round behind a gather, in actors",
+        lambda: stream() | advantages | scored(),
+        r"that makes Trajectories, or put this one before advantages, which is given Trajectories$",
+    ),
+    (
         "placed stage",
         lambda: stream() | LEARNER.stage(Learner.update),
         r"Learner.stage\(Learner.update\) takes Adv",
