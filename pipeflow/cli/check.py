@@ -92,11 +92,9 @@ def _told_once(found: Sequence[Finding]) -> list[Finding]:
     refused = {
         finding.site for finding in found if finding.severity == "error" and not finding.code.startswith("PF")
     }
-    also = [finding for finding in found if finding.code == REFUSED.code and finding.site in refused]
-    return [
-        *(finding for finding in found if finding not in also),
-        *(dataclasses.replace(finding, severity="note") for finding in also),
-    ]
+    also = {finding for finding in found if finding.code == REFUSED.code and finding.site in refused}
+    notes = [dataclasses.replace(finding, severity="note") for finding in found if finding in also]
+    return [finding for finding in found if finding not in also] + notes
 
 
 def _counted(number: int, noun: str) -> str:

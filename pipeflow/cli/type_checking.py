@@ -61,22 +61,22 @@ def _without_consequences(found: Sequence[Finding]) -> list[Finding]:
 
     To mypy the result of a ``|`` that it refuses is `Any`, and to return that a second mistake.
     """
-    errors = [finding for finding in found if finding.severity == "error" and finding.code != _ANY_RETURNED]
-    functions = {file: _functions(Path(file)) for file in {finding.site.file for finding in errors}}
+    misfits = {
+        finding.site for finding in found if finding.severity == "error" and finding.code != _ANY_RETURNED
+    }
 
     def follows(finding: Finding) -> bool:
-        around = [lines for lines in functions.get(finding.site.file, ()) if finding.site.line in lines]
-        innermost = min(around, key=len, default=range(0))
-        return any(error.site.file == finding.site.file and error.site.line in innermost for error in errors)
+        file = finding.site.file
+        return any(Site(file, line) in misfits for line in _function_around(finding.site))
 
     return [finding for finding in found if finding.code != _ANY_RETURNED or not follows(finding)]
 
 
-def _functions(file: Path) -> list[range]:
-    """The lines of every function of a module."""
-    tree = ast.parse(file.read_bytes())
-    return [
+def _function_around(site: Site) -> range:
+    """The lines of the innermost function that a line is in."""
+    functions = [
         range(node.lineno, (node.end_lineno or node.lineno) + 1)
-        for node in ast.walk(tree)
+        for node in ast.walk(ast.parse(Path(site.file).read_bytes()))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     ]
+    return min((lines for lines in functions if site.line in lines), key=len, default=range(0))

@@ -39,16 +39,16 @@ def check_fits(
             f"{site}: {stage} takes {show(wanted)}, but {upstream.name} ({upstream.site}) delivers "
             f"{show(given)}; put a stage between them that makes {show(wanted)}"
         )
-        earlier = _given(upstream, wanted, source_apart)
+        earlier = _place_before(upstream, wanted, in_actors=source_apart)
         if earlier is not None:
             message += f", or put this one before {earlier.name}, which is given {show(wanted)}"
         raise PlanError(message)
 
 
-def _given(node: Node, wanted: ItemType, in_actors: bool) -> Node | None:
-    """The nearest node up to `node` that is given just what is wanted; in_actors: on its side of a gather."""
-    while len(node.inputs) == 1:
-        (before,) = node.inputs
+def _place_before(node: Node, wanted: ItemType, *, in_actors: bool) -> Node | None:
+    """The nearest node up to this one that is given just what is wanted; in_actors: on its side of a gather."""
+    while isinstance(node, nodes.OneInput):
+        before = node.input
         if in_actors and before.parallel is not node.parallel:
             return None
         if before.item_type == wanted and not before.sourced and not isinstance(before, nodes.Share):

@@ -108,10 +108,8 @@ def _places(stats: RunStats) -> list[_Place]:
 
 
 def _advice(stats: RunStats, places: Sequence[_Place], busiest: _Place) -> str:
-    starting, reading = (
-        stats.starting_seconds / stats.wall_seconds,
-        stats.reading_seconds / stats.wall_seconds,
-    )
+    starting = stats.starting_seconds / stats.wall_seconds
+    reading = stats.reading_seconds / stats.wall_seconds
     if starting > busiest.share:
         return f"a longer run, to judge by: {starting:.0%} of the time went into starting the actors"
     if reading > busiest.share:

@@ -89,7 +89,7 @@ def check_laws(
             run.error.add_note(replay(schedule))
             raise run.error
         ended += died
-        with_deaths += died or any(isinstance(event, Lost) and event.died for event in run.trace)
+        with_deaths += any(isinstance(event, Lost) and event.died for event in run.trace)
     return Checked(schedules, with_deaths, ended)
 
 

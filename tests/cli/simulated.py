@@ -7,17 +7,15 @@ from pipeflow.semantics.events import Asked, Trace
 from pipeflow.testing.parts import Learner, Worker, fail_on_three
 
 
-def on_policy() -> Stream[int]:
-    workers, learner = actors(Worker, 2, 3, 0), actors(Learner, 1)
+def on_policy(restarts: int = 0) -> Stream[int]:
+    workers, learner = actors(Worker, 2, 3, 0).restarts(restarts), actors(Learner, 1).restarts(restarts)
     sampled = workers.produce(Worker.sample) | gather_sync()
     return sampled | learner.stage(Learner.update) | sync_weights(learner, workers, every=2)
 
 
 def restarting() -> Stream[int]:
     """Whatever dies is started again."""
-    workers, learner = actors(Worker, 2, 3, 0).restarts(1), actors(Learner, 1).restarts(1)
-    sampled = workers.produce(Worker.sample) | gather_sync()
-    return sampled | learner.stage(Learner.update) | sync_weights(learner, workers, every=2)
+    return on_policy(restarts=1)
 
 
 def sent_before_the_barrier() -> Stream[int]:

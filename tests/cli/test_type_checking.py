@@ -53,9 +53,8 @@ def test_any_is_not_said_to_be_returned_where_that_follows_from_a_misfit(tmp_pat
         ("operator", 8),
         ("return-value", 14),
     ]
-    file = (
-        tmp_path / "returned_alone.py"
-    )  # mypy knows a file by its size and the second in which it was written
+    # A file of its own: mypy knows a file by its size and the second in which it was written.
+    file = tmp_path / "returned_alone.py"
     file.write_text(RETURNED.replace("+ 1j", '+ "1"').replace('return ""', "return 1"))
     assert [(found.code, found.site.line) for found in type_findings([file])] == [("no-any-return", 15)]
 
