@@ -7,6 +7,7 @@ does not say plainly is `UNKNOWN`, and `UNKNOWN` fits everything.
 
 from __future__ import annotations
 
+import collections
 import collections.abc as abc
 import dataclasses
 import functools
@@ -36,6 +37,17 @@ ItemType = object
 _UNIONS = (types.UnionType, typing.Union)  # pyright: ignore[reportDeprecated]  # to recognise it, not to use it
 
 _OF_MEMBERS = (list, abc.MutableSequence, abc.Sequence, abc.Reversible, abc.Collection, abc.Iterable)
+# Classes of which the first argument is what iterating over them gives.
+_ITERATED = (
+    *_OF_MEMBERS,
+    abc.Iterator,
+    abc.Generator,
+    abc.Set,
+    abc.MutableSet,
+    set,
+    frozenset,
+    collections.deque,
+)
 
 
 def show(item_type: ItemType) -> str:
@@ -166,6 +178,16 @@ def may_have(item_type: ItemType, attribute: str) -> bool:
         item_type
     )
     return stated or written or hasattr(item_type, attribute)
+
+
+def member_of(item_type: ItemType) -> ItemType:
+    """What iterating over a value of the type gives: ``int`` for ``list[int]`` and ``tuple[int, ...]``."""
+    origin, arguments = get_origin(item_type), get_args(item_type)
+    if origin in _ITERATED:
+        return _plain(arguments[0])
+    if origin is tuple and arguments:
+        return union_of([_plain(argument) for argument in arguments if argument is not Ellipsis])
+    return UNKNOWN
 
 
 def list_of(item_type: ItemType) -> ItemType:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar, final, get_args, overload
+from typing import Any, Generic, Protocol, TypeVar, final, overload
 
 from typing_extensions import override
 
@@ -17,6 +17,7 @@ from pipeflow.dsl.item_types import (
     UNKNOWN,
     ItemType,
     fits,
+    member_of,
     name_of,
     returned_type,
     show,
@@ -152,15 +153,17 @@ def expand(factory: Callable[[], ExpansionOf[A, B]], /) -> Expand[A, B]:
     push = getattr(maker, "push", None)
     if push is None:
         return Expand(name=name_of(factory), factory=factory)
-    members = get_args(returned_type(push))
-    made = members[0] if len(members) == 1 else UNKNOWN
+    made = member_of(returned_type(push))
     return Expand(name=name_of(factory), factory=factory, taken=taken_type(push, 1), made=made)
 
 
 def flat_map(function: Callable[[A], Iterable[B]], /) -> Expand[A, B]:
     """All items of ``function(item)``, in order, for every item."""
     factory = functools.partial(_FlatMapping, function)
-    return Expand(name=f"flat_map({name_of(function)})", factory=factory, taken=taken_type(function, 0))
+    made = member_of(returned_type(function))
+    return Expand(
+        name=f"flat_map({name_of(function)})", factory=factory, taken=taken_type(function, 0), made=made
+    )
 
 
 class _FlatMapping:

@@ -73,6 +73,10 @@ def scored() -> Any:
     return WORKERS.stage(Worker.score)
 
 
+def halves(item: Trajectories) -> list[Trajectories]:
+    return [item, item]
+
+
 # Every case: what is written, and what the message must say of both sides.
 MISFITS: list[tuple[str, Callable[[], object], str]] = [
     (
@@ -117,6 +121,11 @@ MISFITS: list[tuple[str, Callable[[], object], str]] = [
     ("until", lambda: stream() | until(report), r"until\(report\) takes Advantages, but"),  # type: ignore[arg-type]
     ("partition", lambda: stream().partition(report, buffer=1), r"partition\(report\) takes Advantages, but"),
     ("flat_map", lambda: stream() | flat_map(report), r"flat_map\(report\) takes Advantages, but"),  # type: ignore[arg-type]
+    (
+        "behind a flat_map",
+        lambda: stream() | flat_map(halves) | report,
+        r"report takes Advantages, but flat_map\(halves\) \(.*\) delivers Trajectories;",
+    ),
     ("flatten", lambda: stream() | flatten(), "flatten takes Iterable, but gather_sync"),
     ("concat", lambda: stream() | concat(3), r"concat\(3\) takes Concatenable, but gather_sync\(\)"),
     (

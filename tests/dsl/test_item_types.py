@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import Any, Generic, Never, Protocol, Self, TypeVar, Union
 
 import pytest
@@ -16,6 +16,7 @@ from pipeflow.dsl.item_types import (
     UNKNOWN,
     fits,
     list_of,
+    member_of,
     name_of,
     returned_class,
     returned_type,
@@ -175,6 +176,28 @@ def test_the_class_that_is_returned_is_known_whatever_its_parameters() -> None:
     assert returned_class(generic) is list
     assert returned_class(unannotated) is None
     assert returned_class(Dog) is None
+
+
+@pytest.mark.parametrize(
+    ("item_type", "member"),
+    [
+        (list[int], int),
+        (Iterator[Dog], Dog),
+        (Generator[int, str, bytes], int),
+        (set[int], int),
+        (list[list[int]], list[int]),
+        (tuple[int, ...], int),
+        (tuple[int, str], int | str),
+        (dict[str, int], UNKNOWN),
+        (Box[int], UNKNOWN),
+        (list[T], UNKNOWN),  # type: ignore[valid-type]
+        (tuple[()], UNKNOWN),
+        (list, UNKNOWN),
+        (UNKNOWN, UNKNOWN),
+    ],
+)
+def test_what_iterating_over_a_type_gives(item_type: object, member: object) -> None:
+    assert member_of(item_type) == member
 
 
 def test_composed_stages_have_the_types_of_both_ends() -> None:
