@@ -62,7 +62,7 @@ MEMORIES = {
 RAY_SETTINGS = {"RAY_max_direct_call_object_size": "1024", "RAY_task_events_report_interval_ms": "0"}
 TOTALS = ("seconds", "updates", "steps", "kills", "restarts", "lost")
 # What Ray calls a process in which an actor of a run lives.
-HOST = "ray::_RemoteHost"
+HOST = "ray::RemoteHost"
 
 
 @dataclass(frozen=True)

@@ -22,13 +22,13 @@ from pipeflow.dsl import (
     gather_sync,
 )
 from pipeflow.lowering.engine import Engine
-from pipeflow.lowering.engines.inline import InlineEngine
 from pipeflow.lowering.engines.sim import Sim
 from pipeflow.lowering.run import Run
 from pipeflow.lowering.stats import RunStats
 from pipeflow.lowering.stepping import NodeStep, Step
 from pipeflow.testing.strategies import WrittenPlan, plans
 from tests.conftest import EngineName
+from tests.lowering.clock import ClockedEngine
 
 T = TypeVar("T")
 
@@ -75,7 +75,7 @@ def test_steps_deliver_what_iteration_does_and_add_up_to_the_statistics(
     plan: WrittenPlan, seed: int | None
 ) -> None:
     def engine() -> Engine:
-        return InlineEngine() if seed is None else Sim(seed)
+        return ClockedEngine() if seed is None else Sim(seed)
 
     steps: list[Step[int]] = []
     after: list[RunStats] = []

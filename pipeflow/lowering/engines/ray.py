@@ -1,21 +1,16 @@
 """The Ray engine: a host is a Ray actor, an item an object in Ray's store, on this machine or on a cluster.
 
-With `ray_connection` and `ray_metrics` the only module that imports Ray. An item that the driver reads comes with
-the reply, as one object. Every other is an object of its own, which stays where it was made until somebody who
-needs it fetches it.
+With `ray_calls`, `ray_connection` and `ray_metrics` the only module that imports Ray.
 """
 
 from __future__ import annotations
 
 import math
 import time
-import traceback
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import ray
-from ray import cloudpickle
 from ray.util.placement_group import PlacementGroup, placement_group, remove_placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 from typing_extensions import override
@@ -23,19 +18,27 @@ from typing_extensions import override
 from pipeflow.dsl.errors import EngineError
 from pipeflow.dsl.nodes import Group
 from pipeflow.lowering.engine import Actor, Call, Engine, Handle, overdue
-from pipeflow.lowering.engines.ray_connection import Connection, RuntimeEnvironment, checked, first_line
+from pipeflow.lowering.engines.ray_calls import (
+    PATIENCE_SECONDS,
+    ByRef,
+    RemoteActor,
+    RemoteCall,
+    RemoteHandle,
+    RemoteHost,
+    settled,
+    unreadable,
+    with_earlier,
+)
+from pipeflow.lowering.engines.ray_connection import Connection, RuntimeEnvironment, checked
 from pipeflow.lowering.engines.ray_metrics import Metrics
 from pipeflow.lowering.engines.resources import not_up, refuse_impossible, reserved_by
 from pipeflow.lowering.engines.watch import Watch
 from pipeflow.lowering.host import Host
-from pipeflow.lowering.program import Answer, Failure, Reply, Status, Tally
+from pipeflow.lowering.program import Answer, Reply, Status
 from pipeflow.lowering.stats import RunStats
 
 # Calls that take less than this cost more to make than to run.
 _SMALL_SECONDS = 0.0002
-# Where several calls are needed, how long to wait for all of them before what else has finished is looked at.
-_PATIENCE_SECONDS = 0.05
-_STATUSES = {status.value: status for status in Status}
 _CLOSE_SECONDS = 5.0
 
 
@@ -116,15 +119,15 @@ class Ray(Engine):
             options["scheduling_strategy"] = PlacementGroupSchedulingStrategy(
                 self._placement(group), placement_group_bundle_index=index
             )
-        actor_class = ray.remote(_RemoteHost)
+        actor_class = ray.remote(RemoteHost)
         handle = (actor_class.options(**options) if options else actor_class).remote(index)
-        actor = _RemoteActor(name, handle, group.time_limit)
+        actor = RemoteActor(name, handle, group.time_limit)
         self._watch.started(actor, handle.__ray_ready__.remote(), group)
         return actor
 
     @override
     def kill(self, actor: Actor) -> None:
-        assert isinstance(actor, _RemoteActor)
+        assert isinstance(actor, RemoteActor)
         self._watch.ended(actor)
         ray.kill(actor.handle, no_restart=True)
 
@@ -136,7 +139,7 @@ class Ray(Engine):
     def submit_together(self, actor: Actor, count: int, apart: bool = False) -> Sequence[Call]:
         assert not apart  # items that stay apart are too large to be waited for together
         first = self._submit(actor, Host.advance_together)
-        more = [_RemoteCall(actor, _RemoteHandle(actor.name), first.answer) for _ in range(count - 1)]
+        more = [RemoteCall(actor, RemoteHandle(actor.name), first.answer) for _ in range(count - 1)]
         first.bundle = (first, *more)
         return first.bundle
 
@@ -147,29 +150,29 @@ class Ray(Engine):
     # `Any`: see the protocol.
     def _submit(
         self, actor: Actor, method: Callable[..., Any], *args: Any, apart: bool = False
-    ) -> _RemoteCall:
-        assert isinstance(actor, _RemoteActor)
-        values = [arg.travelling() if isinstance(arg, _RemoteHandle) else arg for arg in args]
+    ) -> RemoteCall:
+        assert isinstance(actor, RemoteActor)
+        values = [arg.travelling() if isinstance(arg, RemoteHandle) else arg for arg in args]
         if apart:
             answer, item = actor.remote_method(method, 2)(*values)
-            call = _RemoteCall(actor, _RemoteHandle(actor.name, item), answer)
+            call = RemoteCall(actor, RemoteHandle(actor.name, item), answer)
             call.handle.answer = answer
         else:
-            call = _RemoteCall(actor, _RemoteHandle(actor.name), actor.remote_method(method, 1)(*values))
+            call = RemoteCall(actor, RemoteHandle(actor.name), actor.remote_method(method, 1)(*values))
         if args:
-            handles = [arg for arg in args if isinstance(arg, _RemoteHandle)]
+            handles = [arg for arg in args if isinstance(arg, RemoteHandle)]
             call.given = tuple(handle.answer for handle in handles if handle.answer is not None)
         if actor.time_limit is not None:
-            given = [arg.ref for arg in args if isinstance(arg, _RemoteHandle) and arg.ref is not None]
+            given = [arg.ref for arg in args if isinstance(arg, RemoteHandle) and arg.ref is not None]
             self._watch.called(actor, call.answer, given)
         return call
 
     @override
     def wait(self, calls: Sequence[Call], timeout: float | None, needed: int = 1) -> Sequence[Call]:
         # Of calls that travel together the first stands for all.
-        by_ref: _ByRef = {}
+        by_ref: ByRef = {}
         for call in calls:
-            assert isinstance(call, _RemoteCall)
+            assert isinstance(call, RemoteCall)
             by_ref.setdefault(call.answer, call)
         late: Sequence[Call] = ()
         if self._watch.active:
@@ -179,15 +182,15 @@ class Ray(Engine):
         try:
             answers = ray.get([call.answer for call in finished])
         except ray.exceptions.RayError:  # of one of them; each is asked which
-            return [*_flat([_settled(call) for call in finished]), *late]
+            return [*_flat([settled(call) for call in finished]), *late]
         return [
             *_flat([call.answered(answer) for call, answer in zip(finished, answers, strict=True)]),
             *late,
         ]
 
     def _watched(
-        self, by_ref: _ByRef, timeout: float | None, needed: int
-    ) -> tuple[list[_RemoteCall], list[Call]]:
+        self, by_ref: ByRef, timeout: float | None, needed: int
+    ) -> tuple[list[RemoteCall], list[Call]]:
         """As `_ready`, and the calls that were ended for taking too long. Fails if an actor does not come up."""
         late: list[Call] = []
         end = math.inf if timeout is None else time.perf_counter() + timeout
@@ -206,9 +209,9 @@ class Ray(Engine):
             if ready or late or time.perf_counter() >= end:
                 return ready, late
 
-    def _ready(self, by_ref: _ByRef, timeout: float | None, needed: int) -> list[_RemoteCall]:
+    def _ready(self, by_ref: ByRef, timeout: float | None, needed: int) -> list[RemoteCall]:
         """Those that are finished, in the order given; it blocks until there is one, or for the timeout."""
-        return _with_earlier(by_ref, self._answers(list(by_ref), timeout, needed))
+        return with_earlier(by_ref, self._answers(list(by_ref), timeout, needed))
 
     def _answers(
         self, refs: list[ray.ObjectRef[Any]], timeout: float | None, needed: int
@@ -223,7 +226,7 @@ class Ray(Engine):
             return refs  # reading it waits for it
         asked = time.perf_counter()
         if needed > 1:
-            ready, _ = ray.wait(refs, num_returns=min(needed, len(refs)), timeout=_PATIENCE_SECONDS)
+            ready, _ = ray.wait(refs, num_returns=min(needed, len(refs)), timeout=PATIENCE_SECONDS)
         if not ready:
             ready, _ = ray.wait(refs, num_returns=1, timeout=timeout)
         # What did not have to be waited for is seldom alone: the next look is for all.
@@ -237,7 +240,7 @@ class Ray(Engine):
 
     @override
     def hold(self, value: object) -> Handle:
-        return _RemoteHandle("driver", ray.put(value))
+        return RemoteHandle("driver", ray.put(value))
 
     @override
     def sleep(self, seconds: float) -> None:
@@ -245,13 +248,13 @@ class Ray(Engine):
 
     @override
     def fetch(self, handle: Handle) -> object:
-        assert isinstance(handle, _RemoteHandle)
+        assert isinstance(handle, RemoteHandle)
         if handle.ref is None:
             return handle.value
         try:
             return ray.get(handle.ref)
         except ray.exceptions.RayError as error:
-            raise _unreadable(handle.made_in, error) from error
+            raise unreadable(handle.made_in, error) from error
 
     @override
     def duplicate(self, handle: Handle) -> Handle:
@@ -265,7 +268,7 @@ class Ray(Engine):
             closings = {call.answer: call for call in (self._submit(actor, Host.close) for actor in actors)}
             refs = list(closings)
             ready = ray.wait(refs, num_returns=len(refs), timeout=_CLOSE_SECONDS)[0] if refs else []
-            return _flat([_settled(closings[ref]) for ref in ready])
+            return _flat([settled(closings[ref]) for ref in ready])
         finally:  # also after a second Ctrl-C
             for actor in actors:
                 self.kill(actor)
@@ -308,171 +311,10 @@ class Ray(Engine):
         return not_up(actor, group, self._start_limit, nodes, ray.available_resources())
 
 
-class _RemoteHandle(Handle):
-    """An item by its reference, or, without one, as it came with the reply."""
-
-    __slots__ = ("answer", "made_in", "ref", "value")
-
-    def __init__(self, made_in: str, ref: ray.ObjectRef[Any] | None = None) -> None:
-        self.made_in = made_in
-        self.ref = ref
-        # Of the call that makes it, where it is an object apart.
-        self.answer: ray.ObjectRef[Any] | None = None
-        self.value: object = None
-
-    def travelling(self) -> object:
-        """The item as an argument of a remote call."""
-        return self.value if self.ref is None else self.ref
-
-
-class _RemoteCall(Call):
-    """A call, or the first of a `bundle` of calls that were made as one."""
-
-    __slots__ = ("answer", "bundle", "given", "handle")
-
-    def __init__(self, actor: Actor, handle: _RemoteHandle, answer: ray.ObjectRef[Any]) -> None:
-        super().__init__(actor, handle)
-        self.answer = answer
-        self.handle = handle
-        self.bundle: tuple[_RemoteCall, ...] = ()
-        # The answers of the calls that make the items which it was given.
-        self.given: tuple[ray.ObjectRef[Any], ...] = ()
-
-    # `Any`: what a remote host made of its answer.
-    def answered(self, answer: list[Any]) -> Sequence[Call]:
-        """Set the reply, and the item where it came along."""
-        if not self.bundle:
-            self._set(answer)
-            return (self,)
-        for call, own in zip(self.bundle, answer, strict=True):
-            call._set(own)
-        return self.bundle
-
-    def _set(self, answer: list[Any]) -> None:
-        self.reply = _decoded(answer)
-        if self.handle.ref is None:
-            self.handle.value = answer[-1]
-
-    def unanswered(self, reply: Reply) -> Sequence[Call]:
-        """Set the reply to a call that came back without one."""
-        calls = self.bundle or (self,)
-        for call in calls:
-            call.reply = reply
-        return calls
-
-
-class _RemoteActor:
-    """A handle on a Ray actor; its methods are looked up once."""
-
-    def __init__(self, name: str, handle: Any, time_limit: float | None = None) -> None:
-        self.name = name
-        self.handle = handle
-        self.time_limit = time_limit
-        self._methods: dict[tuple[str, int], Any] = {}
-
-    # `Any`: Ray's handles on methods have no types.
-    def remote_method(self, method: Callable[..., Any], returns: int) -> Any:
-        key = method.__name__, returns
-        found = self._methods.get(key)
-        if found is None:
-            found = getattr(self.handle, method.__name__).options(num_returns=returns).remote
-            self._methods[key] = found
-        return found
-
-
-class _RemoteHost(Host):
-    """A `Host` whose answers can travel.
-
-    A reply is a list of plain values, which Ray need not pickle; the item is its last member where the driver
-    reads it, else an object apart. An exception goes as far as it can be pickled, its traceback as text.
-    """
-
-    @override
-    # `Any`: a list of the engine's own in place of an answer.
-    def _inside(self, work: Callable[..., Answer], *args: object, apart: bool = False) -> Any:
-        reply, item = _portable(super()._inside(work, *args, apart=apart))
-        return (_encoded(reply), item) if reply.apart else [*_encoded(reply), item]
-
-
-# Outstanding calls by their answers, in the order of submission.
-_ByRef: TypeAlias = dict[ray.ObjectRef[Any], _RemoteCall]
-
-
-def _encoded(reply: Reply) -> list[Any]:
-    tallies = [value for tally in reply.tallies for value in (tally.taken, tally.made, tally.busy)]
-    return [reply.status.value, reply.more, reply.order, tallies, reply.failure]
-
-
-def _decoded(answer: list[Any]) -> Reply:
-    status, more, order, tallies, failure = answer[:5]
-    pairs = tuple(Tally(*tallies[index : index + 3]) for index in range(0, len(tallies), 3))
-    return Reply(_STATUSES[status], more=more, tallies=pairs, failure=failure, order=order)
-
-
-def _settled(call: _RemoteCall) -> Sequence[Call]:
-    """Set the reply of one call, which may have come back without one."""
-    try:
-        answer = ray.get(call.answer)
-    except ray.exceptions.RayActorError as error:
-        # Raised in a living actor where it was given an item that a dead one was to make.
-        if isinstance(error, ray.exceptions.RayTaskError):
-            return call.unanswered(Reply(Status.LOST))
-        return call.unanswered(Reply(Status.DIED, failure=Failure(-1, -1, error)))
-    except ray.exceptions.RaySystemError as error:
-        raise _unreadable(call.actor.name, error) from error  # the item that came along
-    except ray.exceptions.RayError as error:
-        return call.unanswered(_untravelled(error))
-    return call.answered(answer)
-
-
 def _finished(refs: Sequence[ray.ObjectRef[Any]]) -> list[ray.ObjectRef[Any]]:
     """Which are finished, without waiting."""
     return ray.wait(list(refs), num_returns=len(refs), timeout=0)[0] if refs else []
 
 
-def _with_earlier(by_ref: _ByRef, ready: Sequence[ray.ObjectRef[Any]]) -> list[_RemoteCall]:
-    """The calls that are ready, and those that ran before them, whose answers are on their way.
-
-    They are earlier ones of the same actors, and those that made an item which a ready one was given.
-
-    A call that was given what is lost is ready though its actor has not run the calls before it: these come later.
-    """
-    if len(ready) == len(by_ref):
-        return list(by_ref.values())
-    found, implied, actors = set(ready), set(ready), set[Actor]()
-    # Backwards, since both an actor's earlier calls and those that made an item were made before.
-    for ref, call in reversed(by_ref.items()):
-        if ref in implied or call.actor in actors:
-            actors.add(call.actor)
-            implied.update((ref, *call.given))
-    earlier = [ref for ref in by_ref if ref in implied and ref not in found]
-    if earlier:
-        found.update(ray.wait(earlier, num_returns=len(earlier), timeout=_PATIENCE_SECONDS)[0])
-    return [call for ref, call in by_ref.items() if ref in found]
-
-
 def _flat(groups: Sequence[Sequence[Call]]) -> Sequence[Call]:
     return [call for group in groups for call in group]
-
-
-def _portable(answer: Answer) -> Answer:
-    reply, item = answer
-    if reply.status is not Status.FAILED or reply.failure is None:
-        return answer
-    cause = reply.failure.cause
-    trace = "".join(traceback.format_exception(cause))
-    try:
-        cloudpickle.loads(cloudpickle.dumps(cause))
-    except Exception:  # pickling runs the exception class's own code, which may raise anything
-        cause = RuntimeError(f"{type(cause).__name__}: {cause}")
-    return replace(reply, failure=replace(reply.failure, cause=cause, trace=trace)), item
-
-
-def _unreadable(made_in: str, error: ray.exceptions.RayError) -> EngineError:
-    return EngineError(f"an item that was made in {made_in} cannot be read here: {first_line(error)}")
-
-
-def _untravelled(error: ray.exceptions.RayError) -> Reply:
-    """The reply to a call whose item or answer could not be pickled, or its argument not be unpickled."""
-    cause = error.cause if isinstance(error, ray.exceptions.RayTaskError) else error
-    return Reply(Status.FAILED, failure=Failure(-1, -1, cause, str(error)))

@@ -26,7 +26,8 @@ from pipeflow.dsl import (
     gather_sync,
 )
 from pipeflow.lowering.engine import Call
-from pipeflow.lowering.engines.ray import Ray, _encoded, _RemoteActor, _RemoteCall, _RemoteHandle
+from pipeflow.lowering.engines.ray import Ray
+from pipeflow.lowering.engines.ray_calls import RemoteActor, RemoteCall, RemoteHandle, encoded
 from pipeflow.lowering.program import Reply, Status
 from tests.lowering.actors import Counter, Failing
 
@@ -120,7 +121,7 @@ def test_of_calls_that_come_back_together_only_those_of_dead_actors_are_lost(
 ) -> None:
     """Law 19."""
     died = ray.exceptions.ActorDiedError()
-    answers: dict[str, object] = {"a": died, "b": [*_encoded(Reply(Status.EMPTY)), None], "c": died}
+    answers: dict[str, object] = {"a": died, "b": [*encoded(Reply(Status.EMPTY)), None], "c": died}
 
     def get(refs: object) -> object:
         if isinstance(refs, list):
@@ -133,7 +134,7 @@ def test_of_calls_that_come_back_together_only_those_of_dead_actors_are_lost(
     monkeypatch.setattr(ray, "get", get)
     monkeypatch.setattr(ray, "wait", lambda refs, **_: (refs, []))
     calls: list[Call] = [
-        _RemoteCall(_RemoteActor(f"actor {name}", None), _RemoteHandle("here"), name)  # type: ignore[arg-type]
+        RemoteCall(RemoteActor(f"actor {name}", None), RemoteHandle("here"), name)  # type: ignore[arg-type]
         for name in answers
     ]
     assert Ray().wait(calls, None) == calls
@@ -157,10 +158,10 @@ def test_a_call_is_reported_with_those_that_its_actor_ran_before_and_not_with_wh
         return (["b"], []) if len(asked) == 1 else (on_their_way, [])
 
     monkeypatch.setattr(ray, "wait", wait)
-    monkeypatch.setattr(ray, "get", lambda refs: [[*_encoded(Reply(Status.EMPTY)), None] for _ in refs])
-    actor, other = _RemoteActor("actor", None), _RemoteActor("other", None)
+    monkeypatch.setattr(ray, "get", lambda refs: [[*encoded(Reply(Status.EMPTY)), None] for _ in refs])
+    actor, other = RemoteActor("actor", None), RemoteActor("other", None)
     calls = {
-        name: _RemoteCall(whose, _RemoteHandle("here"), name)  # type: ignore[arg-type]
+        name: RemoteCall(whose, RemoteHandle("here"), name)  # type: ignore[arg-type]
         for name, whose in {"a": actor, "elsewhere": other, "b": actor, "later": actor}.items()
     }
     assert Ray().wait(list(calls.values()), None) == [calls[name] for name in reported]
@@ -176,10 +177,10 @@ def test_a_call_is_reported_with_the_one_that_made_its_item(monkeypatch: pytest.
         return (["set"] if len(asked) == 1 else refs), []
 
     monkeypatch.setattr(ray, "wait", wait)
-    monkeypatch.setattr(ray, "get", lambda refs: [[*_encoded(Reply(Status.EMPTY)), None] for _ in refs])
-    learner, worker = _RemoteActor("learner", None), _RemoteActor("worker", None)
+    monkeypatch.setattr(ray, "get", lambda refs: [[*encoded(Reply(Status.EMPTY)), None] for _ in refs])
+    learner, worker = RemoteActor("learner", None), RemoteActor("worker", None)
     update, lend, sample, put = (
-        _RemoteCall(whose, _RemoteHandle("here"), name)  # type: ignore[arg-type]
+        RemoteCall(whose, RemoteHandle("here"), name)  # type: ignore[arg-type]
         for name, whose in {"update": learner, "lend": learner, "sample": worker, "set": worker}.items()
     )
     put.given = (lend.answer,)
