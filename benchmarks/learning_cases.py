@@ -89,6 +89,7 @@ _NEARLY = "nine tenths of the greatest return, 500"
 _LUNAR = PPOConfig(
     env=EnvSpec("LunarLander-v3"),
     fragment_length=256,
+    gamma=0.999,
     lam=0.98,
     epochs=6,
     entropy_coef=0.01,

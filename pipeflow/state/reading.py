@@ -23,7 +23,7 @@ from pipeflow.state.classes import (
     needed_by,
     set_attributes,
 )
-from pipeflow.state.tensors import tensor_of
+from pipeflow.state.tensors import is_trained, tensor_of
 from pipeflow.state.values import StateValue
 from pipeflow.state.writing import CONSTANTS, TEXT
 
@@ -75,6 +75,7 @@ class Reader:
         self._root = root
         self._nodes = shared
         self._read: dict[int, object] = {}
+        self._filled: list[object] = []
         # Made so at the end: one that can be written to may be a view of one that cannot.
         self._read_only: list[NDArray[Any]] = []
 
@@ -188,7 +189,8 @@ class Reader:
         if kind == "special" and self._make is not None:
             return self._make(parts[0], self._value(parts[1], None, place))
         if kind == "tensor":
-            return tensor_of(_memory(self._value(parts[0], None, place)), parts[1], bool(parts[2]), like)
+            tensor = tensor_of(_memory(self._value(parts[0], None, place)), parts[1], bool(parts[2]), like)
+            return self._trained_in_place(tensor, like)
         if kind == "generator":
             state = _checked(self._value(parts[0], None, place))
             bits = _BIT_GENERATORS[state["bit_generator"]]()
@@ -203,6 +205,17 @@ class Reader:
             generator.setstate(self._value(parts[0], None, place))
             return generator
         raise ValueError(f"a saved value is of unknown kind {kind!r}")
+
+    # `Any`: tensors, for this module imports no torch.
+    def _trained_in_place(self, tensor: Any, like: Any) -> object:
+        """The tensor, or, where an optimiser may hold the one whose place it takes, that one with its values."""
+        if not is_trained(like) or (like.shape, like.dtype) != (tensor.shape, tensor.dtype):
+            return tensor
+        if not tensor.requires_grad or any(like is filled for filled in self._filled):
+            return tensor
+        self._filled.append(like)
+        like.detach().copy_(tensor.detach())
+        return like
 
     def _values(self, nodes: Any, like: object, place: str) -> list[object]:
         return [

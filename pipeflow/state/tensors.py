@@ -22,6 +22,11 @@ def is_tensor(value: object) -> TypeIs[torch.Tensor]:
     return torch is not None and isinstance(value, torch.Tensor)
 
 
+def is_trained(value: object) -> bool:
+    """Whether it is a tensor that an optimiser may hold: a leaf that gradients are computed for."""
+    return is_tensor(value) and value.requires_grad and value.is_leaf
+
+
 def tensor_parts(tensor: torch.Tensor) -> tuple[NDArray[Any], str, bool]:
     """A copy of a tensor's values, the name of its dtype, and whether gradients are computed for it."""
     import torch

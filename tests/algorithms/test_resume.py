@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 from collections.abc import Callable
 from dataclasses import replace
@@ -9,14 +10,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+from typing_extensions import override
 
-from pipeflow import Stream, take
+from pipeflow import Stream, actors, gather_rounds, sync_weights, take
 from pipeflow.algorithms.catalogue import CATALOGUE
 from pipeflow.algorithms.dqn import DQNConfig, dqn
 from pipeflow.algorithms.ppo import PPOConfig, ppo
 from pipeflow.lowering.checkpoint import Checkpoint
 from pipeflow.lowering.run import EngineName
-from pipeflow.rl.batches import Report
+from pipeflow.rl.batches import Advantages, Report
+from pipeflow.rl.environments import EnvSpec
+from pipeflow.rl.learners.ppo import PPOLearner
+from pipeflow.rl.policies import PolicySpec
+from pipeflow.rl.returns import gae
+from pipeflow.rl.rollouts import RolloutWorker
 from pipeflow.state.values import StateValue
 from tests.algorithms.compared import assert_identical
 from tests.algorithms.small import SMALL, small_plan
@@ -43,6 +51,45 @@ def test_every_algorithm_resumes_twice_in_a_row_in_one_process(name: str, tmp_pa
         run.checkpoint(tmp_path / "second")
     # A plan that is written again is the same plan, as it is in another process.
     assert_identical(go_on(small_plan(name), tmp_path / "second", 2, "inline"), whole[4:])
+
+
+class TrackingLearner(PPOLearner):
+    """A user's: a running mean, a slow copy of the network, and no word of a checkpoint."""
+
+    def __init__(self, policy: PolicySpec) -> None:
+        super().__init__(policy, minibatch_size=16)
+        self._mean_steps = 0.0
+        self._slow = copy.deepcopy(self.policy)
+
+    @override
+    def update(self, batch: Advantages, /) -> Report:
+        report = super().update(batch)
+        self._mean_steps += 0.1 * (report.episodes.mean_length - self._mean_steps)
+        with torch.no_grad():
+            for slow, online in zip(self._slow.parameters(), self.policy.parameters(), strict=True):
+                slow.lerp_(online, 0.1)
+        total = sum(float(slow.detach().abs().sum()) for slow in self._slow.parameters())
+        return replace(report, metrics={"mean_steps": self._mean_steps, "slow": total})
+
+
+def test_what_a_learner_of_a_users_own_adds_goes_on_too(tmp_path: Path) -> None:
+    env = EnvSpec("CartPole-v1")
+    policy = PolicySpec.for_env(env, hidden=(4,))
+    workers, learner = actors(RolloutWorker, 2, env, policy), actors(TrackingLearner, 1, policy)
+    plan = (
+        workers.produce(RolloutWorker.sample)
+        | gae(0.99, 0.95)
+        | gather_rounds()
+        | Advantages.concatenate
+        | learner.stage(TrackingLearner.update)
+        | sync_weights(learner, workers)
+    )
+    with plan.run() as run:
+        before = list(itertools.islice(run, 3))
+        run.checkpoint(tmp_path / "it")
+        after = list(itertools.islice(run, 3))
+    assert before[-1].metrics["mean_steps"] > 0
+    assert_identical(go_on(plan, tmp_path / "it", 3, "inline"), after)
 
 
 @pytest.mark.ray

@@ -18,6 +18,7 @@ import pytest
 import torch
 from gymnasium.spaces import Discrete
 
+from pipeflow.lowering.stats import Meter
 from pipeflow.state.reading import Reader
 from pipeflow.state.values import StateValue
 from pipeflow.state.writing import UnsavableValue, Writer
@@ -278,9 +279,8 @@ def test_a_state_makes_no_object_of_any_other_class_and_imports_nothing(name: st
 
 
 def test_an_object_that_was_saved_without_a_field_is_refused() -> None:
-    text = json.dumps(
-        [["shared", 0], [["instance", "pipeflow.lowering.stats:Meter", {"taken": 1, "made": 1}]]]
-    )
+    name = f"{Meter.__module__}:{Meter.__qualname__}"
+    text = json.dumps([["shared", 0], [["instance", name, {"taken": 1, "made": 1}]]])
     with pytest.raises(ValueError, match=r"Meter was saved without busy, lag_max, lag_sum, waiting"):
         Reader(with_text(text.encode()), fill).read(None)
 
