@@ -24,7 +24,7 @@ commands:
   train --resume RUN  go on with a run from its newest checkpoint
   show RUN          show a run in the browser: its plan, curves and failures, from its folder
   eval PATH         play greedy episodes with the policy of a run, or of a checkpoint
-  graph ALGORITHM   print an algorithm's plan, as text or as a Mermaid flowchart
+  graph PLAN        print the plan of an algorithm, or MODULE:NAME of yours, as text or as a Mermaid flowchart
   list              the algorithms, with one line each
   check PLAN        find mistakes in plans of yours, MODULE or MODULE:NAME, and in their types; starts nothing
   simulate PLAN     check the laws on a plan of yours, MODULE:NAME, under many simulated schedules
@@ -149,7 +149,8 @@ def _with_algorithm(command: str, words: list[str]) -> int:
 
     names = ", ".join(entry.name for entry in CATALOGUE)
     if words and words[0] in _HELP_WORDS:
-        print(f"usage: pipeflow {command} ALGORITHM ...\n\nalgorithms: {names}\n")
+        own = ", or a plan of yours, MODULE:NAME" if command == "graph" else ""
+        print(f"usage: pipeflow {command} ALGORITHM ...\n\nalgorithms: {names}{own}\n")
         print(f"pipeflow {command} ALGORITHM --help lists the flags")
         return 0
     if command == "train" and any(word.partition("=")[0] == "--resume" for word in words[:1]):
@@ -162,10 +163,17 @@ def _with_algorithm(command: str, words: list[str]) -> int:
             f"{command} needs an algorithm first, as in pipeflow {command} ppo; there are: {names}"
         )
     name, rest = words[0], words[1:]
+    # No algorithm has a name like a module's or a file's.
+    if command == "graph" and set(name) & set(".:"):
+        with deferred():
+            from pipeflow.cli.graph import show_graphs
+
+        return show_graphs(name, rest)
     try:
         entry_of(name)
     except UnknownAlgorithm as error:
-        raise UsageError(str(error)) from error
+        own = "; name a plan of yours as MODULE:NAME" if command == "graph" else ""
+        raise UsageError(f"{error}{own}") from error
     if command == "graph":
         with deferred():
             from pipeflow.cli.graph import show_graph

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pipeflow.algorithms.catalogue import entry_of
-from pipeflow.cli.flags import parse_with_configuration
+from pipeflow.cli.flags import parse, parse_with_configuration
 from pipeflow.cli.plans import build_plan
+from pipeflow.cli.targets import plans_of
 from pipeflow.dsl import Stream
 from pipeflow.dsl.drawing import draw
 from pipeflow.dsl.trees import group_names, walk
@@ -36,9 +37,28 @@ def show_graph(name: str, words: Sequence[str]) -> int:
         f"pipeflow graph {name}",
         f"The plan of {entry.summary}.",
     )
-    plan = build_plan(algorithm, config)
-    print(plan.to_mermaid().rstrip("\n") if options.mermaid else drawing(plan))
+    _show(build_plan(algorithm, config), options)
     return 0
+
+
+def show_graphs(reference: str, words: Sequence[str]) -> int:
+    """Print a plan of the user's, or all plans of a module, each under its name.
+
+    reference: MODULE or MODULE:PLAN, the module by its dotted name or as a file.
+    Raises UsageError for what names no plan or cannot be built, and for words that do not fit.
+    """
+    options = parse(GraphOptions, words, f"pipeflow graph {reference}", "A plan of yours.")
+    plans = plans_of(reference)
+    for number, (name, plan) in enumerate(plans.items()):
+        if len(plans) > 1:
+            # A comment in Mermaid.
+            print(f"{chr(10) if number else ''}{'%% ' if options.mermaid else ''}{name}")
+        _show(plan, options)
+    return 0
+
+
+def _show(plan: Stream[object], options: GraphOptions) -> None:
+    print(plan.to_mermaid().rstrip("\n") if options.mermaid else drawing(plan))
 
 
 def drawing(plan: Stream[object]) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 
 from pipeflow.cli.errors import UsageError, one_line
 from pipeflow.cli.flags import parse
+from pipeflow.cli.targets import plans_of
 from pipeflow.dsl import RunError, Stream
 from pipeflow.semantics.events import Trace
 from pipeflow.semantics.laws import LAWS
@@ -49,7 +50,7 @@ class SimulateOptions:
 def simulate_plan(reference: str, words: Sequence[str]) -> int:
     """Run a plan under many schedules.
 
-    reference: MODULE:PLAN, a stream or a function without arguments that makes one.
+    reference: MODULE:PLAN, a stream or a function without arguments that makes one; the module may be a file.
     Returns 0 if every law and invariant held, else 1, after printing which did not and how to replay the run.
     Raises UsageError for what names no plan, and for words that do not fit.
     """
@@ -95,22 +96,10 @@ def simulate_plan(reference: str, words: Sequence[str]) -> int:
 
 # `Any`: a plan of items of any type.
 def _plan(reference: str) -> Stream[Any]:
-    found = _named(reference)
-    if inspect.isroutine(found):
-        needed = [
-            name
-            for name, parameter in inspect.signature(found).parameters.items()
-            if parameter.default is parameter.empty
-            and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
-        ]
-        if needed:
-            problem = f"{reference} takes {', '.join(needed)}"
-            raise UsageError(f"{problem}; name a function without arguments that makes the plan")
-        found = found()
-    if not isinstance(found, Stream):
-        problem = f"{reference} is no plan but of type {type(found).__name__}"
-        raise UsageError(f"{problem}; name a stream, or a function that makes one")
-    return found
+    if not reference.partition(":")[2]:
+        raise UsageError(f"{reference!r} is not of the form MODULE:PLAN, as in {_USAGE.lower()}")
+    (plan,) = plans_of(reference).values()
+    return plan
 
 
 def _invariant(reference: str) -> Invariant:

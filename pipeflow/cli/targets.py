@@ -82,6 +82,19 @@ def target_of(reference: str) -> Target:
     return target
 
 
+# `Any`: as in `Target`.
+def plans_of(reference: str) -> dict[str, Stream[Any]]:
+    """The plans of a module, or the one that is named, by name, where each of them can be built.
+
+    Raises UsageError where one cannot, and as `target_of` does.
+    """
+    target = target_of(reference)
+    if target.findings:
+        refusal = target.findings[0]
+        raise UsageError(f"{refusal.site}: {refusal.message}")
+    return target.plans
+
+
 # Finding the module
 
 Loader = Callable[[], ModuleType]

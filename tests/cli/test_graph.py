@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
+from pathlib import Path
 
 import pytest
 
@@ -111,3 +112,37 @@ def test_nothing_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(RolloutWorker, "__init__", started)
     assert main(["graph", "ppo"]) == 0
+
+
+def test_a_plan_of_the_users_by_its_module_or_file(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["graph", "tests.cli.simulated:on_policy"]) == 0
+    by_module = capsys.readouterr().out
+    assert by_module.startswith("●  ")
+    assert main(["graph", str(Path(__file__).with_name("simulated.py")) + ":on_policy"]) == 0
+    assert capsys.readouterr().out == by_module
+
+
+def test_all_plans_of_a_module_are_under_their_names(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["graph", "tests.cli.simulated"]) == 0
+    printed = capsys.readouterr().out
+    assert "\n\nasynchronous\n●  " in printed
+    assert main(["graph", "tests.cli.simulated", "--mermaid"]) == 0
+    assert "%% asynchronous\nflowchart TD\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["simulated"], "there is no algorithm 'simulated'; "),
+        (["simulated"], "; name a plan of yours as MODULE:NAME"),
+        (["no.module:plan"], "cannot find no.module"),
+        (["tests.cli.simulated:missing"], "the module has nothing of the name missing"),
+        (["tests.cli.planted:used_twice"], ") is used twice, by abs"),
+        (["tests.cli.simulated:on_policy", "--nonsense"], "--nonsense"),
+    ],
+)
+def test_what_names_no_plan_is_told(
+    words: list[str], problem: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["graph", *words]) == 2
+    assert problem in capsys.readouterr().err
