@@ -16,7 +16,7 @@ from typing import Any, Generic, ParamSpec, Self, TypeVar, final, get_args, over
 from typing_extensions import override
 
 from pipeflow.dsl import nodes
-from pipeflow.dsl.checks import check_fits, check_method, check_own_shards, check_positive
+from pipeflow.dsl.checks import check_constructed, check_fits, check_method, check_own_shards, check_positive
 from pipeflow.dsl.expressions import Operator
 from pipeflow.dsl.item_types import name_of, returned_type, taken_type
 from pipeflow.dsl.nodes import Group, OnError, Placement
@@ -303,6 +303,7 @@ def actors(factory: Callable[P, W], count: int, /, *args: P.args, **kwargs: P.kw
 
     Raises:
         ValueError: `count` is below 1.
+        PlanError: the constructor does not take these arguments, or needs more.
     """
     check_positive(count, "actors(count)")
     group = Group(
@@ -313,6 +314,7 @@ def actors(factory: Callable[P, W], count: int, /, *args: P.args, **kwargs: P.kw
         name=name_of(factory),
         site=call_site(),
     )
+    check_constructed(group)
     return Actors(group)
 
 

@@ -11,7 +11,7 @@ import sys
 
 from pipeflow.dsl import nodes
 from pipeflow.dsl.errors import PlanError
-from pipeflow.dsl.item_types import ItemType, fits, may_have, show
+from pipeflow.dsl.item_types import ItemType, fits, may_have, name_of, show
 from pipeflow.dsl.nodes import Function, Group, Node, producers_of
 from pipeflow.dsl.sites import Site
 from pipeflow.dsl.trees import groups_of, walk
@@ -78,15 +78,44 @@ def check_positive(value: int, what: str) -> None:
         raise ValueError(message)
 
 
-def check_method(group: Group, method: Function, site: Site) -> None:
-    """Refuse a method of another class than the group's actors are of."""
+def check_method(group: Group, method: object, site: Site) -> None:
+    """Refuse a method of another class than the group's actors are of, and what is no method."""
+    if not callable(method):
+        actor = name_of(group.factory)
+        named = isinstance(method, str) and callable(getattr(group.factory, method, None))
+        right = f"{actor}.{method}, the method itself" if named else f"a method of {actor}"
+        message = f"{site}: {method!r} is no method of {group.name} ({group.site}); pass {right}"
+        raise PlanError(message)
     owner = _owner(method)
     if owner is not None and inspect.isclass(group.factory) and not issubclass(group.factory, owner):
         message = (
-            f"{site}: {method.__qualname__} is a method of {owner.__name__}, but {group.name} ({group.site}) "
+            f"{site}: {name_of(method)} is a method of {owner.__name__}, but {group.name} ({group.site}) "
             f"are actors of {group.factory.__name__}; pass a method of {group.factory.__name__}"
         )
         raise PlanError(message)
+
+
+def check_constructed(group: Group) -> None:
+    """Refuse arguments that the constructor of a group's actors does not take."""
+    try:
+        signature = inspect.signature(group.factory)
+    except (TypeError, ValueError):  # of some that are written in C nothing is known
+        return
+    try:
+        signature.bind(*group.args, **group.kwargs)
+    except TypeError as error:
+        name = name_of(group.factory)
+        message = f"{group.site}: {name} cannot be made of these arguments: {error}; it is {name}"
+        message += _plain(signature)
+        raise PlanError(message) from None
+
+
+def _plain(signature: inspect.Signature) -> str:
+    """The parameters and their defaults."""
+    bare = [
+        parameter.replace(annotation=inspect.Parameter.empty) for parameter in signature.parameters.values()
+    ]
+    return str(inspect.Signature(bare))
 
 
 def check_own_shards(upstream: Node, group: Group, stage: str, site: Site) -> None:

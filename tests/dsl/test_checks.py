@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable
 from typing import Any
@@ -75,6 +76,48 @@ def scored() -> Any:
 
 def halves(item: Trajectories) -> list[Trajectories]:
     return [item, item]
+
+
+class Made:
+    def __init__(self, size: int, *, lr: float = 0.1) -> None: ...
+
+    def add(self, item: int) -> int:
+        return item
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: actors(Made, 1), "missing a required argument: 'size'"),  # type: ignore[call-arg]
+        (lambda: actors(Made, 1, 2, 3), "too many positional arguments"),  # type: ignore[call-arg]
+        (lambda: actors(Made, 1, 2, rate=3), "got an unexpected keyword argument 'rate'"),  # type: ignore[call-arg]
+    ],
+)
+def test_arguments_that_a_constructor_does_not_take_are_refused(
+    make: Callable[[], object], said: str
+) -> None:
+    with pytest.raises(
+        PlanError, match=rf"^{HERE}: Made cannot be made of .*: {said}; it is Made\(size, \*, lr=0.1\)$"
+    ):
+        make()
+
+
+def test_nothing_is_said_of_arguments_where_the_constructor_does_not_say_what_it_takes() -> None:
+    assert actors(type, 1, "Made", (), {}).group.count == 1
+    assert actors(functools.partial(Made, 1), 2, lr=0.5).group.count == 2
+
+
+@pytest.mark.parametrize(
+    ("method", "instead"),
+    [("add", "Made.add, the method itself"), ("ad", "a method of Made"), (3, "a method of Made")],
+)
+def test_a_name_or_a_value_in_place_of_a_method_is_refused(method: Any, instead: str) -> None:
+    made = actors(Made, 1, 2)
+    for take_it in (made.stage, made.send, made.produce):
+        with pytest.raises(
+            PlanError, match=rf"^{HERE}: {method!r} is no method of Made \({HERE}\); pass {instead}$"
+        ):
+            take_it(method)
 
 
 # Every case: what is written, and what the message must say of both sides.
