@@ -86,16 +86,17 @@ def _on_both(
 
 _SOLVED = "gymnasium's solved threshold"
 _NEARLY = "nine tenths of the greatest return, 500"
+# The settings of RL Baselines3 Zoo: with shorter rounds and larger minibatches some seeds learn to hover instead of
+# to land, other ones on other processors.
 _LUNAR = PPOConfig(
     env=EnvSpec("LunarLander-v3"),
-    fragment_length=256,
+    fragment_length=1024,
+    minibatch_size=64,
+    epochs=4,
+    lr=3e-4,
     gamma=0.999,
     lam=0.98,
-    epochs=6,
     entropy_coef=0.01,
-    anneal_steps=600_000,
-    normalise_observations=True,
-    normalise_rewards=True,
 )
 _PENDULUM = PPOConfig(
     env=EnvSpec("InvertedDoublePendulum-v5"), normalise_observations=True, normalise_rewards=True
@@ -124,7 +125,7 @@ CASES: tuple[Case, ...] = (
         "gymnasium's threshold; SLM-Lab PPO -82.5 at 500k", stop=False,
     ),
     Case(
-        "PPO LunarLander-v3", "ppo", _LUNAR, 600_000, 200.0,
+        "PPO LunarLander-v3", "ppo", _LUNAR, 1_000_000, 200.0,
         "gymnasium's solved threshold; SLM-Lab PPO 183 at 300k", stop=False,
     ),
     Case(
