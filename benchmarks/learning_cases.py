@@ -86,8 +86,8 @@ def _on_both(
 
 _SOLVED = "gymnasium's solved threshold"
 _NEARLY = "nine tenths of the greatest return, 500"
-# The settings of RL Baselines3 Zoo: with shorter rounds and larger minibatches some seeds learn to hover instead of
-# to land, other ones on other processors.
+# The settings of RL Baselines3 Zoo: with shorter rounds and larger minibatches some seeds learn to hover instead
+# of to land, other ones on other processors.
 _LUNAR = PPOConfig(
     env=EnvSpec("LunarLander-v3"),
     fragment_length=1024,
