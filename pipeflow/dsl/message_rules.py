@@ -175,8 +175,11 @@ def _update_behind(sender: Sender, root: Node) -> Node | None:
 
 def _stages_in(group: Group, root: Node) -> list[Node]:
     """The stages that run in the actors, as against messages that nothing is done with."""
-    kinds = nodes.Produce | nodes.Place | nodes.Scatter | nodes.Send
-    return [node for node in walk(root) if isinstance(node, kinds) and node.group is group]
+    return [
+        node
+        for node in walk(root)
+        if isinstance(node, nodes.Produce | nodes.Place | nodes.Scatter | nodes.Send) and node.group is group
+    ]
 
 
 def _is_used(group: Group, root: Node) -> bool:
