@@ -64,14 +64,16 @@ def table() -> str:
     Raises:
         DocumentError: a fault has no plan, or a plan another fault than it says.
     """
-    said = {code: (name, printed(code, name)) for code, name in planted()}
-    missing = [rule.code for rule in RULES if rule.code not in said]
+    plans = list(planted())
+    missing = [rule.code for rule in RULES if rule.code not in {code for code, _ in plans}]
     if missing:
         message = f"{PLANTED} has no plan with the fault {', '.join(missing)}"
         raise DocumentError(message)
     rows = [
-        f"| {rule.code} | {rule.fault} | `{said[rule.code][0]}` | {_cell(said[rule.code][1])} |"
+        f"| {rule.code} | {rule.fault} | `{name}` | {_cell(printed(code, name))} |"
         for rule in RULES
+        for code, name in plans
+        if code == rule.code
     ]
     return "\n".join(
         ["| code | fault | planted as | printed behind `path:line: ` |", "|---|---|---|---|", *rows]

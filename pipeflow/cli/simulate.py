@@ -41,7 +41,7 @@ class SimulateOptions:
     """The laws to check, by number; by default all."""
 
     max_lag: int | None = None
-    """Also, that no gather delivers an item which is more than so many weights behind."""
+    """Also, that no item's actor was sent more weights than that between being asked for it and its delivery."""
 
     invariant: tuple[str, ...] = ()
     """Also, these functions, as MODULE:FUNCTION: of the trace of a run, returning what is wrong, or None."""

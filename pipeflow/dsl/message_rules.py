@@ -1,7 +1,8 @@
-"""Rules about weights: who sends them, who gets them, and what counts them."""
+"""Rules about weights: who sends them and when, who gets them, and what counts them."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 
 from pipeflow.dsl import nodes
@@ -14,6 +15,9 @@ UNUSED_RECEIVER = Rule("PF202", "warning", "a message to actors that no stage us
 UNTRAINED_SENDER = Rule("PF203", "warning", "weights of a learner that no stage trains")
 NEVER_UPDATED = Rule("PF204", "warning", "workers that never get the weights of their learner")
 UNCOUNTED_LAG = Rule("PF205", "error", "a limit of lag where no weights are sent")
+SENT_TOO_SOON = Rule("PF206", "warning", "weights that are sent before the update")
+
+Sender = nodes.SyncWeights | nodes.ReplyWeights
 
 
 def receivers_of(node: Node) -> tuple[Group, ...]:
@@ -34,8 +38,10 @@ def message_findings(root: Node) -> Iterator[Finding]:
             case nodes.SyncWeights(learner=learner, workers=workers):
                 yield from _unused_receiver(node, workers, root)
                 yield from _untrained_sender(node, learner, root)
+                yield from _sent_too_soon(node, root)
             case nodes.ReplyWeights(learner=learner):
                 yield from _untrained_sender(node, learner, root)
+                yield from _sent_too_soon(node, root)
             case nodes.Notify(group=group):
                 yield from _unused_receiver(node, group, root)
             case nodes.Produce():
@@ -87,17 +93,46 @@ def _never_updated(source: nodes.Produce, root: Node) -> Iterator[Finding]:
         return
     if any(_gets_messages(other, root) for other in _variants_of(group, root)):
         return  # the finding at the sender says so
-    for node in walk(root):
-        if isinstance(node, nodes.Place) and not node.parallel and source in walk(node):
-            learner = node.group
-            if learner is not group and _has(learner, "weights"):
-                message = (
-                    f"{group.name} ({group.site}) never gets the weights of {learner.name}, which learns "
-                    "from its items, and acts with its first ones for ever; add | sync_weights(learner, "
-                    f"workers) behind {node.name}"
-                )
-                yield NEVER_UPDATED.broken(source.site, message)
-                return
+    for node, stores in _stages_of_the_items(source, root):
+        learner = node.group
+        if not node.parallel and learner is not group and _has(learner, "weights"):
+            by_way = f" by way of {', '.join(store.name for store in stores)}" if stores else ""
+            message = (
+                f"{group.name} ({group.site}) never gets the weights of {learner.name}, which learns from "
+                f"its items{by_way}, and acts with its first ones for ever; add | sync_weights(learner, "
+                f"workers) behind {node.name}"
+            )
+            yield NEVER_UPDATED.broken(source.site, message)
+            return
+
+
+def _stages_of_the_items(
+    source: nodes.Produce, root: Node
+) -> Iterator[tuple[nodes.Place | nodes.Send | nodes.Scatter, tuple[Group, ...]]]:
+    """The stages in actors that a source's items come to, nearest first, each with the stores on the way there.
+
+    What actors are given and what they produce are separate streams, as of a replay buffer: the second is taken
+    to be made of the first.
+    """
+    found: deque[tuple[nodes.Produce, tuple[Group, ...]]] = deque([(source, ())])
+    seen = {source.group}
+    while found:
+        origin, stores = found.popleft()
+        for node in walk(root):
+            if isinstance(node, nodes.Place | nodes.Send | nodes.Scatter) and _reaches(origin, node):
+                yield node, stores
+                if node.group not in seen:
+                    seen.add(node.group)
+                    found.extend(
+                        (other, (*stores, node.group))
+                        for other in walk(root)
+                        if isinstance(other, nodes.Produce) and other.group is node.group
+                    )
+
+
+def _reaches(origin: Node, node: Node) -> bool:
+    """Whether items of the one come to the other, as against a branch that is drained on the way."""
+    return origin in walk(node, through_drains=False)
 
 
 def _uncounted_lag(node: nodes.MaxLag, root: Node) -> Iterator[Finding]:
@@ -113,12 +148,42 @@ def _uncounted_lag(node: nodes.MaxLag, root: Node) -> Iterator[Finding]:
     yield UNCOUNTED_LAG.broken(node.site, message)
 
 
-def _is_used(group: Group, root: Node) -> bool:
-    """Whether a stage runs in the actors, as against messages that nothing is done with."""
-    return any(
-        isinstance(node, nodes.Produce | nodes.Place | nodes.Scatter | nodes.Send) and node.group is group
+def _sent_too_soon(sender: Sender, root: Node) -> Iterator[Finding]:
+    update = _update_behind(sender, root)
+    if update is None:
+        return
+    others = [node for node in walk(root) if isinstance(node, Sender) and node.learner is sender.learner]
+    for group in dict.fromkeys(receivers_of(sender)):
+        # Who gets them again behind the update has the newest, whatever was sent before.
+        if all(_update_behind(other, root) for other in others if group in receivers_of(other)):
+            message = (
+                f"{sender.name} sends the weights before {update.name} ({update.site}) trains on the item, so "
+                f"after every update {group.name} goes on with weights that are one update old; put it "
+                "behind that stage"
+            )
+            yield SENT_TOO_SOON.broken(sender.site, message)
+
+
+def _update_behind(sender: Sender, root: Node) -> Node | None:
+    """The learner's last stage behind the sender, None where another stage of the learner stands elsewhere.
+
+    Which of its stages trains is not known: one that is not behind the sender may be the one.
+    """
+    stages = _stages_in(sender.learner, root)
+    return stages[-1] if stages and all(_reaches(sender, stage) for stage in stages) else None
+
+
+def _stages_in(group: Group, root: Node) -> list[Node]:
+    """The stages that run in the actors, as against messages that nothing is done with."""
+    return [
+        node
         for node in walk(root)
-    )
+        if isinstance(node, nodes.Produce | nodes.Place | nodes.Scatter | nodes.Send) and node.group is group
+    ]
+
+
+def _is_used(group: Group, root: Node) -> bool:
+    return bool(_stages_in(group, root))
 
 
 def _gets_messages(group: Group, root: Node) -> bool:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pipeflow.dsl import nodes
 from pipeflow.dsl.findings import Finding, Rule
 from pipeflow.dsl.gating import EveryNth
-from pipeflow.dsl.message_rules import receivers_of
+from pipeflow.dsl.message_rules import Sender, receivers_of
 from pipeflow.dsl.nodes import Group, Node, producers_of
 from pipeflow.dsl.structure_rules import gate_state
 from pipeflow.dsl.trees import shard_count, walk
@@ -25,8 +25,6 @@ AHEAD = Rule("PF303", "error", "a round that may start before the update of the 
 NOT_EVERY_UPDATE = Rule("PF304", "error", "weights that are not sent after every update")
 NO_BARRIER = Rule("PF305", "error", "weights that are sent from outside of the barrier")
 OTHER_DATA = Rule("PF306", "error", "a learner that trains on what others made")
-
-Sender = nodes.SyncWeights | nodes.ReplyWeights
 
 
 def on_policy_findings(root: Node) -> Iterator[Finding]:

@@ -295,7 +295,8 @@ class Merged(Stream[T_co]):
     def _weighed(self, policy: nodes.UnionPolicy, weights: Sequence[float]) -> Stream[Any]:
         branches = len(self._union.branches)
         if weights and len(weights) != branches:
-            message = f"{call_site()}: {policy} has {len(weights)} weights for {branches} branches"
+            given = f"{len(weights)} {'weight' if len(weights) == 1 else 'weights'}"
+            message = f"{call_site()}: {policy} has {given} for {branches} branches"
             raise PlanError(message)
         weights = tuple(weights) or (1,) * branches
         return Stream(dataclasses.replace(self._union, policy=policy, weights=weights, name=policy))

@@ -8,8 +8,11 @@ from pipeflow.dsl import nodes
 from pipeflow.dsl.nodes import Group, Node
 
 
-def walk(root: Node) -> Iterator[Node]:
-    """Every node of the tree once, inputs before the nodes that read them."""
+def walk(root: Node, *, through_drains: bool = True) -> Iterator[Node]:
+    """Every node of the tree once, inputs before the nodes that read them.
+
+    Without `through_drains`, those whose items come to the root: nothing of a branch that is drained does.
+    """
     seen: set[int] = set()
     stack: list[tuple[Node, bool]] = [(root, False)]
     while stack:
@@ -19,7 +22,9 @@ def walk(root: Node) -> Iterator[Node]:
         elif id(node) not in seen:
             seen.add(id(node))
             stack.append((node, True))
-            stack.extend((child, False) for child in reversed(node.inputs))
+            stack.extend(
+                (child, False) for child in reversed(node.inputs) if through_drains or not child.drained
+            )
 
 
 def shard_count(node: Node) -> int:

@@ -13,7 +13,8 @@ def policy_lag_at_most(versions: int) -> Callable[[Trace], str | None]:
 
     Where a `max_lag` stands behind the gather, what it lets pass is judged: what it drops trains nobody. The lag
     of an item is how many weights its actor was sent between being asked for it and its delivery: 0 in a plan that
-    is on-policy.
+    is on-policy. It counts weights that were sent, not updates: weights that are sent too seldom, or before the
+    update, have no lag however old they are. `pipeflow check --on-policy` finds these.
     """
 
     def invariant(trace: Trace) -> str | None:

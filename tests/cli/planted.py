@@ -25,15 +25,18 @@ from pipeflow import (
 )
 from tests.typing.domain import (
     Advantages,
+    DQNLearner,
     EvaluationWorker,
     PPOLearner,
     Replay,
     Report,
     RolloutWorker,
+    TDReport,
     Trajectories,
     Transitions,
     gae,
     long_enough,
+    transitions,
 )
 
 
@@ -47,6 +50,7 @@ class Recordings:
 workers = actors(RolloutWorker, 2, 7)
 evaluators = actors(EvaluationWorker, 1, 7)
 learner = actors(PPOLearner, 1, 3e-4)
+dqn_learner = actors(DQNLearner, 1, 1e-3)
 replay = actors(Replay, 2, 100)
 
 
@@ -161,9 +165,28 @@ def never_updated() -> Stream[Report]:
     )
 
 
+def stored_and_never_updated() -> Stream[TDReport]:
+    """PF204"""
+    store = workers.produce(RolloutWorker.sample) | transitions | gather_sync() | replay.stage(Replay.add)
+    learn = replay.produce(Replay.sample) | gather_async() | dqn_learner.stage(DQNLearner.update)
+    return (store | drain) & learn
+
+
 def lag_that_nothing_counts() -> Stream[Trajectories]:
     """PF205"""
     return workers.produce(RolloutWorker.sample) | gather_async() | max_lag(1)
+
+
+def sent_before_the_update() -> Stream[Report]:
+    """PF206"""
+    return (
+        workers.produce(RolloutWorker.sample)
+        | gae()
+        | gather_rounds()
+        | Advantages.concatenate
+        | sync_weights(learner, workers)
+        | learner.stage(PPOLearner.update)
+    )
 
 
 def as_they_come() -> Stream[Report]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import shlex
@@ -12,11 +13,14 @@ from pathlib import Path
 import pytest
 import yaml
 
+from pipeflow import Stream
 from pipeflow.algorithms.catalogue import CATALOGUE, entry_of
 from pipeflow.algorithms.dqn import DQNConfig, dqn
 from pipeflow.algorithms.impala import IMPALAConfig, impala
 from pipeflow.cli import main
+from pipeflow.dsl import nodes
 from pipeflow.dsl.lint import lint
+from pipeflow.dsl.nodes import Node
 from scripts import write_findings
 from tests.algorithms.small import small_plan
 from tests.cli.checking import FAULTY, HEAD, LINES, MESSAGE, said
@@ -77,6 +81,44 @@ def test_nothing_is_found_in_the_examples_that_have_plans(
 ) -> None:
     out = said(capsys, str(ROOT / "examples" / f"{name}.py"), code=0)
     assert out == f"checked {'2 plans' if name == 'interleaved' else '1 plan'}, found no faults\n"
+
+
+# The plans that train by replay, with their weights left out
+
+
+@pytest.mark.parametrize("name", ["dqn", "apex", "ppo", "impala"])
+def test_the_workers_of_an_algorithm_without_its_weights_are_named(name: str) -> None:
+    (finding,) = lint(Stream(without_weights(small_plan(name).node)))
+    assert finding.code == "PF204"
+    assert ("by way of ReplayBuffer" in finding.message) == (name in ("dqn", "apex"))
+
+
+def without_weights(node: Node) -> Node:
+    """The plan as it would be had no `sync_weights` been written."""
+    match node:
+        case nodes.SyncWeights():
+            return without_weights(node.input)
+        case nodes.Union():
+            branches = tuple(without_weights(branch) for branch in node.branches)
+            return dataclasses.replace(node, branches=branches)
+        case nodes.OneInput():
+            return dataclasses.replace(node, input=without_weights(node.input))
+        case _:
+            return node
+
+
+def test_the_guide_to_replay_is_right_and_without_its_weights_is_told_what_is_missing(
+    write: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    guide = (ROOT / "docs" / "guides" / "replay.md").read_text(encoding="utf-8")
+    code = re.findall(r"```python\n(.*?)```", guide, re.DOTALL)[0].partition("\nfor report")[0]
+    write.write_text(code)
+    assert said(capsys, "plans.py:plan", code=0) == "checked 1 plan, found no faults\n"
+    faulty = write.with_name("without_weights.py")
+    faulty.write_text(code.replace("    | sync_weights(learner, workers)\n", ""))
+    (line, _) = said(capsys, f"{faulty.name}:plan", code=1).splitlines()
+    assert "never gets the weights of DQNLearner, which learns from its items by way of ReplayBuffer" in line
+    assert line.endswith("[PF204]")
 
 
 # The formats

@@ -84,9 +84,14 @@ MISPLACED: list[tuple[str, Callable[[], object], str]] = [
     (
         "weights of steps",
         lambda: ((stream() | advantages) & (stream() | advantages)).by_steps(1),
-        "by_steps has 1 weights for 2 branches",
+        "by_steps has 1 weight for 2 branches",
     ),
-    ("weights", lambda: (stream() & stream()).round_robin(1), "round_robin has 1 weights for 2 branches"),
+    ("a weight", lambda: (stream() & stream()).round_robin(1), "round_robin has 1 weight for 2 branches"),
+    (
+        "weights",
+        lambda: (stream() & stream()).round_robin(1, 2, 3),
+        "round_robin has 3 weights for 2 branches",
+    ),
     ("truth", lambda: stream() and stream(), "a stream has no truth value; join streams with &"),
     ("iterated", lambda: list(stream()), r"is a description and cannot be iterated; iterate over .run"),
     ("shards iterated", lambda: list(samples()), "cannot be iterated; gather it first"),
