@@ -13,5 +13,6 @@ def test_a_policy_without_a_distribution_gives_no_number_for_it() -> None:
     assert acted.actions is actions
     assert acted.state is state
     for unknown in (acted.log_probs, acted.values):
-        assert (unknown.shape, unknown.dtype) == ((3,), np.float32)
+        assert unknown.shape == (3,)
+        assert unknown.dtype == np.float32
         assert np.isnan(unknown).all()

@@ -62,4 +62,5 @@ def test_a_report_with_errors_names_the_rows_and_keeps_the_rest() -> None:
     assert told.episodes is report.episodes
     priorities = told.priorities
     assert (priorities.indices.tolist(), priorities.generations.tolist()) == ([0, 1, 2], [5, 6, 7])
-    assert (priorities.priorities.tolist(), priorities.priorities.dtype) == ([1.5, 0.0, 2.0], np.float64)
+    assert priorities.priorities.tolist() == [1.5, 0.0, 2.0]
+    assert priorities.priorities.dtype == np.float64
