@@ -132,8 +132,10 @@ the first line of the chain. All that the checkers refuse, and how to read the t
 `pipeflow check` runs mypy with the settings that these words need. `reveal_type(...)` around a part of a plan
 makes a checker say the type of that part.
 
-Three things to know beforehand:
+Four things to know beforehand:
 
+- The first report is the one to mend. What a function that does not fit makes is `Any` to mypy, so that a line
+  further down, as in `"Stream[list[Any]]" and ...`, may be reported although it is right.
 - mypy alone reports a plan that a function returns a second time, at the `return`: `Returning Any from function
   declared to return "Stream[...]"  [no-any-return]`. It goes when the stage fits, and `pipeflow check` does not
   show it.

@@ -53,8 +53,8 @@ A = TypeVar("A")
 Message = TypeVar("Message")  # a word, since mypy names it: Cannot infer value of type parameter "Message"
 W_co = DefaultTypeVar("W_co", covariant=True, default=object)
 
-# The type that a stage makes. Any where the stage does not fit, so that only this one is reported and not what
-# follows it as well.
+# The type that a stage makes. Any where the stage does not fit, so that what follows is not reported for the items
+# that it would have made.
 R = DefaultTypeVar("R", default=Any)
 
 

@@ -1,12 +1,13 @@
 """What every trained network has in common: tensors that travel as numpy arrays, and a description to build it.
 
 Apart from the networks, of which there are several kinds (actor-critics, action values), so that learners share
-one base whatever they train.
+one base whatever they train. What a learner does to any network, such as letting a target follow it, is here too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Generator, Mapping
 from typing import Protocol
 
 import numpy as np
@@ -75,3 +76,31 @@ def to_tensor(array: NDArray[np.generic], device: torch.device | str) -> Tensor:
     """
     tensor = torch.from_numpy(array) if array.flags.writeable else torch.tensor(array)
     return tensor.to(device)
+
+
+@torch.no_grad()
+def polyak_update(target: nn.Module, online: nn.Module, tau: float) -> None:
+    """Move every parameter of `target` by a share `tau` of the way to that of `online`; 1 copies.
+
+    target, online: of one shape, `target` a copy of `online`. Buffers are no averages, and are copied whole.
+    """
+    for behind, ahead in zip(target.parameters(), online.parameters(), strict=True):
+        behind.lerp_(ahead, tau)
+    for kept, current in zip(target.buffers(), online.buffers(), strict=True):
+        kept.copy_(current)
+
+
+@contextlib.contextmanager
+def frozen(module: nn.Module) -> Generator[None]:
+    """What is computed inside has no gradient in the module's parameters, but one through it in its inputs.
+
+    So a loss may train one part of a network through another one, as an actor is trained through its critic.
+    """
+    trained = [parameter for parameter in module.parameters() if parameter.requires_grad]
+    for parameter in trained:
+        parameter.requires_grad_(False)
+    try:
+        yield
+    finally:
+        for parameter in trained:
+            parameter.requires_grad_(True)

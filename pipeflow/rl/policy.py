@@ -8,7 +8,7 @@ affair. A policy without memory has a recurrent state of width 0, so nobody asks
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,15 @@ class Acted(NamedTuple):
     log_probs: NDArray[np.float32]
     values: NDArray[np.float32]
     state: StateArray
+
+    @classmethod
+    def of_actions(cls, actions: ActionArray, state: StateArray) -> Self:
+        """What a policy gives that has neither log-probabilities nor values: both are nan.
+
+        A loss that needs them is nan then, and no number that means something else.
+        """
+        unknown = np.full(len(actions), np.nan, np.float32)
+        return cls(actions, unknown, unknown, state)
 
 
 class Policy(Protocol):

@@ -103,10 +103,22 @@ class Priorities:
 
 @dataclass(frozen=True, eq=False)
 class TDReport(Report):
-    """What one update of a Q-learner did.
+    """What one update on a sample of replay did, and how wrong it found the rows.
 
     steps: rows trained on, each as often as it was drawn. lifetime_steps: environment steps stored, in all the
     buffers that were sampled from. priorities: for the buffer that the sample came from.
     """
 
     priorities: Priorities
+
+    @classmethod
+    def of(cls, report: Report, samples: Samples, errors: NDArray[np.floating]) -> Self:
+        """The report on a sample, with the temporal difference errors [B] of its rows, of either sign."""
+        return cls(
+            version=report.version,
+            steps=report.steps,
+            lifetime_steps=report.lifetime_steps,
+            episodes=report.episodes,
+            metrics=report.metrics,
+            priorities=Priorities(samples.indices, samples.generations, np.abs(errors, dtype=np.float64)),
+        )

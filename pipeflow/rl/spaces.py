@@ -178,6 +178,19 @@ class ActionCodec:
     dtype: np.dtype[np.int64] | np.dtype[np.float32] = field(compare=False)
     _parts: Reals | tuple[tuple[_Path, Indices], ...] = field(compare=False, repr=False)
 
+    @property
+    def bounds(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """(lowest, highest) [D] of the real numbers that the space takes; infinite where it has no bound.
+
+        Raises UnsupportedSpace for actions that are no real numbers.
+        """
+        if not isinstance(self._parts, Reals):
+            raise UnsupportedSpace(
+                f"bounds are of real numbers, a float Box, and the actions are {self.space}"
+            )
+        low, high = self._parts.low, self._parts.high
+        return low.astype(np.float32).reshape(-1), high.astype(np.float32).reshape(-1)
+
     def to_env(self, actions: NDArray[np.int64 | np.float32]) -> SpaceBatch:
         """What the environment is given for the network's actions; `actions` is not written to.
 

@@ -18,7 +18,7 @@ SHOWN = Counter(
 INTERNAL = (
     r"lowering\.(?!run$|stats$|bottleneck$|stepping$|checkpoint$|engine$|engines\.(ray|sim|inline)$)|"
     r"semantics\.(laws|reference)\.(?!law$)|"
-    r"rl\.(acting|backpropagation|basic_spaces|environment_state|modules|mujoco_state|sum_tree|threads)$|"
+    r"rl\.(acting|backpropagation|basic_spaces|environment_state|mujoco_state|sum_tree|threads)$|"
     r"(state\.tensors|testing\.parts)$"
 )
 

@@ -68,18 +68,22 @@ def follow(lesson: str, folder: Path) -> list[tuple[str, str, str]]:
             files[step.name] = f"{files[step.name]}\n\n{step.code}" if step.name in files else step.code
             (folder / step.name).write_text(files[step.name], encoding="utf-8")
         else:
-            printed = subprocess.run(
-                step.command,
-                shell=True,
-                cwd=folder,
-                env=_environment(folder),
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                timeout=240,
-            ).stdout
-            done.append((step.command, step.printed, printed))
+            done.append((step.command, step.printed, run_in(folder, step.command)))
     return done
+
+
+def run_in(folder: Path, command: str) -> str:
+    """What a command prints that is typed in a folder."""
+    return subprocess.run(
+        command,
+        shell=True,
+        cwd=folder,
+        env=_environment(folder),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=240,
+    ).stdout
 
 
 def text_of(lesson: str) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from pipeflow.rl.batches import Report
 from pipeflow.rl.episodes import EpisodeStats
-from pipeflow.rl.replay_batches import Samples, Transitions
+from pipeflow.rl.replay_batches import Samples, TDReport, Transitions
 
 
 def transitions(rows: int, env_steps: int, episodes: int = 0) -> Transitions:
@@ -34,18 +35,32 @@ def test_nothing_cannot_be_joined() -> None:
         Transitions.concatenate([])
 
 
-def test_samples_count_their_rows() -> None:
-    rows = transitions(3, 3)
-    samples = Samples(
-        rows.observations,
-        rows.actions,
-        rows.rewards,
-        rows.next_observations,
-        rows.terminated,
-        rows.discounts,
-        indices=np.arange(3),
-        generations=np.arange(3),
-        weights=np.ones(3, np.float32),
+def samples(rows: int) -> Samples:
+    stored = transitions(rows, rows)
+    return Samples(
+        stored.observations,
+        stored.actions,
+        stored.rewards,
+        stored.next_observations,
+        stored.terminated,
+        stored.discounts,
+        indices=np.arange(rows),
+        generations=np.arange(rows) + 5,
+        weights=np.ones(rows, np.float32),
         new_env_steps=10,
     )
-    assert (samples.steps, samples.episodes.count) == (3, 0)
+
+
+def test_samples_count_their_rows() -> None:
+    assert (samples(3).steps, samples(3).episodes.count) == (3, 0)
+
+
+def test_a_report_with_errors_names_the_rows_and_keeps_the_rest() -> None:
+    report = Report(2, 3, 40, EpisodeStats.none(), {"loss": 0.5})
+    told = TDReport.of(report, samples(3), np.array([-1.5, 0.0, 2.0], np.float32))
+    assert (told.version, told.steps, told.lifetime_steps, told.metrics) == (2, 3, 40, {"loss": 0.5})
+    assert told.episodes is report.episodes
+    priorities = told.priorities
+    assert (priorities.indices.tolist(), priorities.generations.tolist()) == ([0, 1, 2], [5, 6, 7])
+    assert priorities.priorities.tolist() == [1.5, 0.0, 2.0]
+    assert priorities.priorities.dtype == np.float64

@@ -203,6 +203,18 @@ ACTION_SPACES = [
 ]
 
 
+def test_bounds_lie_as_the_network_s_actions_do() -> None:
+    space = spaces.Box(np.array([[-2.0], [0.0]]), np.array([[2.0], [np.inf]]), dtype=np.float64)
+    low, high = action_codec(space).bounds
+    assert low.dtype == high.dtype == np.float32
+    assert (low.tolist(), high.tolist()) == ([-2.0, 0.0], [2.0, np.inf])
+
+
+def test_categories_have_no_bounds() -> None:
+    with pytest.raises(UnsupportedSpace, match=r"the actions are Discrete\(2\)"):
+        _ = action_codec(spaces.Discrete(2)).bounds
+
+
 @pytest.mark.parametrize(("space", "kind", "sizes"), ACTION_SPACES)
 def test_every_action_goes_to_the_environment_and_back(
     space: gymnasium.Space[Any], kind: str, sizes: tuple[int, ...]

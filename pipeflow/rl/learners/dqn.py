@@ -23,7 +23,7 @@ from pipeflow.rl.action_values import ActionValueSpec, QNetwork
 from pipeflow.rl.learners.dqn_gradient import ActionValueGradient
 from pipeflow.rl.learners.learner import Learner, StepOutcome, flatten_parameters
 from pipeflow.rl.modules import to_tensor
-from pipeflow.rl.replay_batches import Priorities, Samples, TDReport
+from pipeflow.rl.replay_batches import Samples, TDReport
 from pipeflow.rl.schedules import Schedule
 from pipeflow.rl.threads import torch_threads
 from pipeflow.state.values import StateValue, arrays_under
@@ -104,26 +104,20 @@ class DQNLearner(Learner[QNetwork]):
         errors = np.abs(targets - values)
         within = np.minimum(errors, self._huber)
         losses = within * (errors - 0.5 * within)
-        before = self.lifetime_steps
-        self.count_update(samples.new_env_steps)
-        if target_due(before, self.lifetime_steps, self._target_every):
+        if target_due(self.lifetime_steps, self.lifetime_steps + samples.new_env_steps, self._target_every):
             self.update_target()
-        return TDReport(
-            version=self.version,
-            steps=samples.steps,
-            lifetime_steps=self.lifetime_steps,
-            episodes=samples.episodes,
-            metrics={
+        report = self.report(
+            samples,
+            {
                 "loss": float(np.dot(samples.weights, losses) / np.add.reduce(samples.weights)),
                 "td_error": float(np.add.reduce(errors)) / samples.steps,
                 "q_value": float(np.add.reduce(values)) / samples.steps,
                 "grad_norm": sum(outcome.gradient_norm for outcome in outcomes) / len(outcomes),
                 "learning_rate": lr,
                 "target_updates": self._target_updates,
-                "skipped_updates": self._skipped_updates,
             },
-            priorities=Priorities(samples.indices, samples.generations, errors.astype(np.float64)),
         )
+        return TDReport.of(report, samples, errors)
 
     def _descended(self, rows: _Rows) -> tuple[NDArray[np.float32], NDArray[np.float32], list[StepOutcome]]:
         """One step for each minibatch.

@@ -25,6 +25,7 @@ from pipeflow.rl.episodes import EpisodeStats
 from pipeflow.rl.learners.adam import Adam
 from pipeflow.rl.modules import ModuleDescription, PortableModule
 from pipeflow.rl.policies import ActorCritic
+from pipeflow.rl.replay_batches import Samples
 from pipeflow.rl.running_moments import Moments
 from pipeflow.rl.schedules import Schedule, as_schedule
 from pipeflow.rl.seeding import derive_seed
@@ -34,7 +35,7 @@ Module = TypeVar("Module", bound=PortableModule, default=ActorCritic)
 
 
 class TrainedOn(Protocol):
-    """What an update needs to know of its batch when it ends."""
+    """What an update needs to know of its batch when it ends, if the batch was acted out for it."""
 
     @property
     def version(self) -> int:
@@ -250,24 +251,29 @@ class Learner(Generic[Module]):
             self._skipped_updates += 1
         return outcome
 
-    def report(self, batch: TrainedOn, metrics: Mapping[str, float]) -> Report:
-        """End the update on a batch, and say what it did.
+    def report(self, batch: TrainedOn | Samples, metrics: Mapping[str, float]) -> Report:
+        """End the update on a batch, or on a sample of replay, and say what it did.
 
+        Of a sample, `steps` in the report are its rows, and `lifetime_steps` grow by its `new_env_steps`.
         metrics: what was measured, to which this adds `skipped_updates`, optimiser steps skipped so far, and
-        `policy_lag`, how many versions the weights of the batch were behind.
+        `policy_lag`, how many versions the weights of the batch were behind. A sample has no such lag: its rows
+        are of many versions.
         """
-        lag = self.version - batch.version
+        lag = {} if isinstance(batch, Samples) else {"policy_lag": self.version - batch.version}
         self.end_update(batch)
         return Report(
             version=self.version,
             steps=batch.steps,
             lifetime_steps=self.lifetime_steps,
             episodes=batch.episodes,
-            metrics={**metrics, "skipped_updates": self._skipped_updates, "policy_lag": lag},
+            metrics={**metrics, "skipped_updates": self._skipped_updates, **lag},
         )
 
-    def end_update(self, batch: TrainedOn) -> None:
-        """Count the update, and take in the statistics that came with its batch."""
+    def end_update(self, batch: TrainedOn | Samples) -> None:
+        """Count the update, and take in the statistics that came with its batch; a sample brings none."""
+        if isinstance(batch, Samples):
+            self.count_update(batch.new_env_steps)
+            return
         self.count_update(batch.steps)
         self._observation_moments = merged_moments([self._observation_moments, batch.observation_moments])
         self._return_moments = merged_moments([self._return_moments, batch.return_moments])

@@ -12,9 +12,11 @@ from gymnasium import spaces
 from torch import nn
 
 from pipeflow.rl.batches import Advantages
+from pipeflow.rl.episodes import EpisodeStats
 from pipeflow.rl.learners.learner import Learner, clipped_step, flatten_parameters
 from pipeflow.rl.learners.ppo import PPOLearner
 from pipeflow.rl.policies import PolicySpec
+from pipeflow.rl.replay_batches import Samples
 from pipeflow.rl.running_moments import Moments
 from pipeflow.rl.schedules import Linear
 from pipeflow.rl.spaces import action_codec, observation_codec
@@ -206,3 +208,40 @@ def test_the_learning_rate_follows_the_lifetime_steps() -> None:
     updated = learner()
     rates = [updated.update(batch(seed)).metrics["learning_rate"] for seed in range(3)]
     assert rates == pytest.approx([1e-2, 1e-2 * (1 - 0.064), 1e-2 * (1 - 0.128)])
+
+
+def sample(rows: int, new_env_steps: int, episodes: EpisodeStats) -> Samples:
+    """Rows of replay, that nothing is trained on."""
+    column = np.zeros(rows, np.float32)
+    return Samples(
+        observations=np.zeros((rows, 3), np.float32),
+        actions=np.zeros(rows, np.int64),
+        rewards=column,
+        next_observations=np.zeros((rows, 3), np.float32),
+        terminated=np.zeros(rows, np.bool_),
+        discounts=column,
+        indices=np.arange(rows),
+        generations=np.arange(rows),
+        weights=column,
+        new_env_steps=new_env_steps,
+        episodes=episodes,
+    )
+
+
+def test_a_report_on_a_sample_counts_what_was_stored_and_says_no_lag() -> None:
+    updated: Learner = Learner(SPEC)
+    finished = EpisodeStats(np.array([7.0]), np.array([20]))
+    updated.report(sample(32, 10, EpisodeStats.none()), {})
+    report = updated.report(sample(64, 5, finished), {"loss": 0.5})
+    assert (report.version, report.steps, report.lifetime_steps) == (2, 64, 15)
+    assert report.metrics == {"loss": 0.5, "skipped_updates": 0}
+    assert report.episodes is finished
+    assert updated.weights().observation_moments is None
+
+
+def test_a_report_on_a_batch_counts_its_rows_and_says_the_lag() -> None:
+    updated: Learner = Learner(SPEC)
+    updated.report(batch(0), {})
+    report = updated.report(batch(1, rows=32), {})
+    assert (report.version, report.steps, report.lifetime_steps) == (2, 32, 96)
+    assert report.metrics == {"skipped_updates": 0, "policy_lag": 1}

@@ -100,6 +100,16 @@ def a_function_of_another_type_and_nothing_more_is_reported_after_it() -> None:
     )
 
 
+def a_function_of_another_type_and_the_list_of_what_it_makes() -> None:
+    (
+        rollouts  # P: reportOperatorIssue
+        | loss_of  # E: operator: ("ParallelStream[Trajectories, RolloutWorker]" and "Callable[[Report], float]")  # P: none
+        # R: loss_of takes Report .. delivers Trajectories
+        | gather_rounds()
+        | learner.stage(PPOLearner.update)  # E: operator: ("Stream[list[Any]]" and "Placed[Advantages, Report, PPOLearner]")  # P: none
+    )
+
+
 def a_function_of_another_type_inside_the_shards() -> None:
     rollouts | loss_of  # E: operator: ("ParallelStream[Trajectories, RolloutWorker]" and "Callable[[Report], float]")
     # R: loss_of takes Report .. delivers Trajectories
