@@ -177,11 +177,13 @@ POSITIONS = PPOConfig(
     lr=2e-3,
     epochs=6,
     hidden=(64,),
+    anneal_steps=150_000,
     normalise_observations=True,
+    normalise_rewards=True,
 )
 
 
-# CartPole without velocities, after 150,000 steps: 500, 474 and 500 with an LSTM, 40 with none.
+# CartPole without velocities, after 150,000 steps, seeds 1 to 5: 500, 500, 500, 436, 500 with an LSTM, 40 with none.
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_cartpole_without_velocities_is_learnt_with_memory_alone(seed: int) -> None:
