@@ -98,6 +98,14 @@ class Expression:
                 f"{call_site()}: {self.node.type_name} is a description and cannot be iterated; {advice}"
             )
 
+        def __getattr__(self, name: str) -> NoReturn:
+            if name in ("round_robin", "by_steps", "prioritised", "async_"):
+                raise PlanError(
+                    f"{call_site()}: {name} says how a union is served, and {self.node.name} "
+                    f"({self.node.site}) is none; put the union in parentheses, (a & b).{name}(...)"
+                )
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
 
 # `Any`: the right operand of `|` may be anything until `_operand_site` has looked at it.
 def piped(left: Expression, operand: Any) -> Node | None:

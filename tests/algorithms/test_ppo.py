@@ -183,7 +183,7 @@ POSITIONS = PPOConfig(
 )
 
 
-# CartPole without velocities, after 150,000 steps, seeds 1 to 5: 500, 500, 500, 436, 500 with an LSTM, 40 with none.
+# CartPole without velocities, 150,000 steps, seeds 1 to 5: 500, 500, 500, 436, 500 with an LSTM, 40 with none.
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_cartpole_without_velocities_is_learnt_with_memory_alone(seed: int) -> None:

@@ -36,6 +36,11 @@ def branches_without_parentheses() -> None:
     # R: & binds tighter than |, so each branch of a union stands in parentheses
 
 
+def a_union_without_parentheses() -> None:
+    sampled() & sampled().by_steps(1, 4)  # E: attr-defined: "Stream[Trajectories]" has no attribute "by_steps"
+    # R: by_steps says how a union is served, and gather_sync() .. is none; put the union in parentheses
+
+
 def shards_and_a_stream() -> None:
     rollouts & sampled()  # E: operator: Unsupported operand types for & ("ParallelStream[Trajectories, RolloutWorker]" and "Stream[Trajectories]")
     # R: gather the shards first, or join two parallel streams
