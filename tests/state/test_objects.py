@@ -82,18 +82,10 @@ class Mixed:
         return [*self.inner.update(), self.other.count()]
 
 
-def test_a_derived_class_goes_on_with_what_it_adds(tmp_path: Path) -> None:
-    trained = Trainer()
+@pytest.mark.parametrize("kind", [Trainer, Mixed], ids=["itself", "within another object"])
+def test_a_derived_class_goes_on_with_what_it_adds(kind: type[Trainer | Mixed], tmp_path: Path) -> None:
+    trained, resumed = kind(), kind()
     trained.update()
-    resumed = Trainer()
-    load_object_state(resumed, over_disk(object_state(trained), tmp_path))
-    assert [resumed.update() for _ in range(3)] == [trained.update() for _ in range(3)]
-
-
-def test_so_does_one_within_another_object(tmp_path: Path) -> None:
-    trained = Mixed()
-    trained.update()
-    resumed = Mixed()
     load_object_state(resumed, over_disk(object_state(trained), tmp_path))
     assert [resumed.update() for _ in range(3)] == [trained.update() for _ in range(3)]
 
